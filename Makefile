@@ -1,0 +1,41 @@
+# The README's two commands are `make demo` and `make test`; each sets up all it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help demo test lint types unit test-slow bench-parts clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)   ## fetch Eurlex-4K, train, score, and say what to try next
+	$(BIN)/python examples/demo.py
+
+test: lint types unit   ## lint, types and every quick test
+
+lint: $(READY)   ## style and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+types: $(READY)  ## mypy --strict
+	$(BIN)/mypy
+
+unit: $(READY)   ## pytest; set DXML_DATA to run the tests on real data too
+	$(BIN)/python -m pytest -q
+
+test-slow: $(READY)  ## the tests that take minutes or fetch from the network
+	$(BIN)/python -m pytest -q -m "slow or network"
+
+bench-parts: $(READY)  ## speed and memory of the parts, as ratios
+	$(BIN)/python benchmarks/parts.py
+
+clean:           ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist

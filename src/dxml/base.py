@@ -1,0 +1,203 @@
+"""What every method has in common: the estimator's outside.
+
+A method writes three things of its own: `_fit`, `_rank` and the pair `_state`/`_restore`.
+Everything a user calls (`fit`, `predict_topk`, `predict`, `decision_function`, `score`,
+`save`, `load`) is here, once, with its checks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from dxml._params import check_params
+from dxml._progress import SILENT, Progress
+from dxml._storage import read_folder, write_folder
+from dxml._validation import check_features, check_k, check_labels, check_pair
+from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError
+from dxml.topk import TopK, tie_order
+
+__all__ = ["Classifier"]
+
+
+class Classifier(BaseEstimator, ABC):
+    """A multi-label classifier over sparse points that ranks labels.
+
+    Attributes set by `fit`
+    -----------------------
+    n_features_in_, n_labels_, n_samples_ : int
+    label_frequency_ : int64 array of shape (n_labels,)
+        Training points that carry each label.
+    label_names_ : array of shape (n_labels,) or None
+        The names, where `fit` was given lists of names.
+    """
+
+    method: ClassVar[str]
+    """The name on the command line."""
+    summary: ClassVar[str]
+    """One line for ``dxml methods``."""
+    batch_rows: ClassVar[int] = 2048
+    """Points ranked at a time; bounds the memory of a prediction."""
+
+    n_features_in_: int
+    n_labels_: int
+    n_samples_: int
+    label_frequency_: npt.NDArray[np.int64]
+    label_names_: npt.NDArray[Any] | None
+
+    @abstractmethod
+    def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        """Learn from checked arrays; set attributes that end in an underscore."""
+
+    @abstractmethod
+    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        """The k best labels of each checked row, by the rule of `dxml.topk`."""
+
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """What a saved model must hold: JSON values, and arrays."""
+
+    @abstractmethod
+    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """The inverse of `_state`."""
+
+    def fit(self, X: Any, Y: Any, *, progress: Progress = SILENT) -> Self:
+        """Learn to rank labels.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix or array of shape (n_samples, n_features)
+        Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
+        progress : Progress
+            Hears of the long steps.
+        """
+        check_params(self)
+        features, labels, names = check_pair(X, Y)
+        self._forget()
+        self.n_samples_, self.n_features_in_ = features.shape
+        self.n_labels_ = labels.shape[1]
+        self.label_names_ = names
+        self.label_frequency_ = np.bincount(labels.indices, minlength=labels.shape[1])
+        self._tie_place = tie_order(self.label_frequency_)
+        self._fit(features, labels, progress)
+        return self
+
+    def predict_topk(self, X: Any, k: int = 5, *, progress: Progress = SILENT) -> TopK:
+        """The k best labels of each point, best first; see `dxml.topk.TopK`."""
+        self._check_fitted()
+        features = check_features(X, self.n_features_in_)
+        k = check_k(k, self.n_labels_)
+        if features.shape[0] == 0:
+            return TopK(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
+        parts = []
+        with progress.stage("predict", features.shape[0], "points") as stage:
+            for start in range(0, features.shape[0], self.batch_rows):
+                rows = features[start : start + self.batch_rows]
+                parts.append(self._rank(rows, k))
+                stage.advance(rows.shape[0])
+        return TopK.concatenate(parts)
+
+    def predict(self, X: Any, k: int | None = None) -> Any:
+        """The k best labels of each point, in the form that `fit` was given.
+
+        A sparse 0/1 indicator, or lists of names where `fit` had names. k defaults to the mean
+        number of labels of a training point, rounded.
+        """
+        self._check_fitted()
+        if k is None:
+            mean = self.label_frequency_.sum() / max(self.n_samples_, 1)
+            k = int(np.clip(round(float(mean)), 1, self.n_labels_))
+        ranking = self.predict_topk(X, k)
+        if self.label_names_ is not None:
+            return [[self.label_names_[label] for label, _ in row] for row in ranking.rows()]
+        scores = ranking.to_csr(self.n_labels_)
+        kept = (np.ones(scores.nnz, dtype=bool), scores.indices, scores.indptr)
+        return sp.csr_matrix(kept, shape=scores.shape)
+
+    def decision_function(self, X: Any, k: int = 100) -> sp.csr_matrix:
+        """Scores as a sparse (n_samples, n_labels) matrix that holds the k best of each row."""
+        self._check_fitted()
+        return self.predict_topk(X, min(k, self.n_labels_)).to_csr(self.n_labels_)
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Precision at 1: the share of points whose first label is right."""
+        self._check_fitted()
+        truth = self.encode_labels(Y)
+        best = self.predict_topk(X, 1).indices[:, 0]
+        if truth.shape[0] != len(best):
+            raise DataFormatError(
+                f"X and Y must have equally many rows, got {len(best)} and {truth.shape[0]}."
+            )
+        kept = np.flatnonzero(best >= 0)
+        return float(np.asarray(truth[kept, best[kept]]).sum() / max(len(best), 1))
+
+    def encode_labels(self, Y: Any) -> sp.csr_matrix:
+        """Truth in this model's columns; names that training never saw are left out."""
+        if self.label_names_ is not None and not sp.issparse(Y):
+            column = {name: i for i, name in enumerate(self.label_names_.tolist())}
+            Y = [[column[label] for label in row if label in column] for row in Y]
+        truth, _ = check_labels(Y, self.n_labels_)
+        if truth.shape[1] != self.n_labels_:
+            raise DataFormatError(
+                f"Y must have {self.n_labels_} labels like the training data, got {truth.shape[1]}."
+            )
+        return truth
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model as a folder of JSON and safetensors, in one step."""
+        self._check_fitted()
+        state, arrays = self._state()
+        config = {
+            "method": self.method,
+            "parameters": self.get_params(),
+            "n_features": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_samples": self.n_samples_,
+            "label_names": None if self.label_names_ is None else self.label_names_.tolist(),
+            "state": state,
+        }
+        return write_folder(folder, config, {"label_frequency": self.label_frequency_, **arrays})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open a saved model; its arrays stay memory-mapped."""
+        config, arrays = read_folder(folder)
+        if config.get("method") != cls.method:
+            raise ModelFormatError(
+                f"{folder}: holds a model of method {config.get('method')!r}, not {cls.method!r}. "
+                "Open it with dxml.load_model."
+            )
+        try:
+            model = cls(**config["parameters"])
+            model.n_features_in_ = int(config["n_features"])
+            model.n_labels_ = int(config["n_labels"])
+            model.n_samples_ = int(config["n_samples"])
+            names = config["label_names"]
+            model.label_names_ = None if names is None else np.asarray(names)
+            model.label_frequency_ = arrays["label_frequency"]
+            model._tie_place = tie_order(model.label_frequency_)
+            model._restore(config["state"], arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFormatError(
+                f"{folder}: damaged, something is missing or wrong in it ({error!r}). "
+                "Restore the folder from a copy or train again."
+            ) from error
+        return model
+
+    def _forget(self) -> None:
+        """Drop everything an earlier fit learned."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_labels_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} has not been fitted. Call fit(X, Y) or load(folder)."
+            )

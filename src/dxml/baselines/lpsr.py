@@ -1,0 +1,300 @@
+"""LPSR: label partitioning for sublinear ranking.
+
+J. Weston, A. Makadia, H. Yee: Label Partitioning for Sublinear Ranking. ICML 2013.
+
+The points are partitioned, each part keeps the labels that matter in it, and a scorer that is there
+already, the base, ranks only those: a prediction costs a route and a few products instead of one
+for every label. As in the paper the parts are the leaves of a hierarchical k-means tree, here with
+two children: a point goes to the nearer of the centres c₀ and c₁, that is, by the sign of
+
+    (c₁ - c₀)·x + (‖c₀‖² - ‖c₁‖²) / 2.
+
+A leaf keeps the `leaf_labels` labels that most of its training points carry. The base is, as in the
+published results, 1-vs-All (`dxml.baselines.one_vs_all`), or for many labels multinomial naive
+Bayes, with x_j read as the count of feature j and N_lj its sum over the points of label l:
+
+    s_l(x) = log n_l / n + Σ_j x_j log (N_lj + a) / (Σ_j N_lj + a d).
+
+Where we differ: the paper weighs a point in k-means by how well the base ranks its labels, and a
+label in a leaf by the base's rank of it. On the training data 1-vs-All ranks nearly all labels
+right, so both weights are one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._params import Range
+from dxml._progress import Progress
+from dxml._random import spawn
+from dxml._storage import pack_csr, unpack_csr
+from dxml.base import Classifier
+from dxml.baselines._linear import Loss
+from dxml.baselines._tree import Forest, Tree, leaf_shares, read_only
+from dxml.baselines.one_vs_all import OneVsAll
+from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.topk import TopK, insert_best
+
+__all__ = ["LPSR", "Scorer", "kmeans_tree", "naive_bayes"]
+
+MANY = 10_000  # labels from which on the base is naive Bayes, as in the published results
+ITERATIONS = 20  # of 2-means in a node
+_PIECES = 64
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The base: ``s_l(x) = w_l·x + length_l ‖x⁺‖₁ + bias_l``, with x⁺ the positive part of x.
+
+    Attributes
+    ----------
+    weights : csr_matrix of shape (n_labels, n_features), float32
+    length, bias : float32 arrays of shape (n_labels,)
+    """
+
+    weights: sp.csr_matrix
+    length: Floats
+    bias: Floats
+
+    def rank(self, X: sp.csr_matrix, leaf: Ids, kept: sp.csr_matrix, k: int, place: Ids) -> TopK:
+        """The k best of the labels in row ``leaf[i]`` of `kept`, for each row i of X."""
+        ids = np.full((X.shape[0], k), -1, dtype=np.int32)
+        scores = np.zeros((X.shape[0], k), dtype=np.float32)
+        row = (X.indptr, X.indices, X.data, X.shape[1], leaf)
+        starts, labels = read_only(kept.indptr, kept.indices)
+        w = read_only(self.weights.indptr, self.weights.indices, self.weights.data)
+        length, bias = read_only(self.length, self.bias)
+        _rank(*row, starts, labels, w[0], w[1], w[2], length, bias, place, ids, scores)
+        return TopK(ids, scores)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it."""
+        packed = pack_csr("base.weights", self.weights)
+        return {**packed, "base.length": self.length, "base.bias": self.bias}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Scorer:
+        """The inverse of `arrays`."""
+        weights = unpack_csr("base.weights", arrays)
+        return cls(weights, arrays["base.length"], arrays["base.bias"])
+
+
+@numba.njit(cache=True, parallel=True)
+def _rank(  # type: ignore[no-untyped-def]
+    indptr, features, values, d, leaf, starts, labels, w_starts, w_features, w_values, length, bias,
+    place, ids, scores,
+):  # fmt: skip
+    n = leaf.shape[0]
+    n_pieces = min(n, _PIECES)
+    for piece in numba.prange(n_pieces):
+        x = np.zeros(d, dtype=np.float32)
+        for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
+            total = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                x[features[p]] = values[p]
+                total += max(values[p], 0)
+            filled = 0
+            for q in range(starts[leaf[i]], starts[leaf[i] + 1]):
+                label = labels[q]
+                score = bias[label] + length[label] * total
+                for p in range(w_starts[label], w_starts[label + 1]):
+                    score += w_values[p] * x[w_features[p]]
+                score = np.float32(score)
+                filled = insert_best(ids[i], scores[i], filled, label, score, place)
+            for p in range(indptr[i], indptr[i + 1]):
+                x[features[p]] = 0
+
+
+def naive_bayes(X: sp.csr_matrix, Y: sp.csr_matrix, smoothing: float) -> Scorer:
+    """Multinomial naive Bayes, one class a label; a point counts for each of its labels.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features)
+        Counts, or weights in their place; what is negative counts as 0.
+    Y : csr_matrix of shape (n_samples, n_labels)
+    smoothing : float
+        a: the count that every feature has in every label beforehand.
+
+    Notes
+    -----
+    With N_l = Σ_j N_lj the score is ``log n_l / n + Σ_j x_j log(1 + N_lj / a)
+    - ‖x‖₁ log(N_l / a + d)``, whose weights are zero where N_lj is.
+    """
+    positive = X.multiply(X > 0).tocsr().astype(np.float32)
+    counts = sp.csr_matrix(Y.T.tocsr().astype(np.float32) @ positive)
+    totals = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+    counts.data = np.log1p(counts.data / np.float32(smoothing))
+    frequency = np.bincount(Y.indices, minlength=Y.shape[1])
+    prior = np.log(np.maximum(frequency, 1) / Y.shape[0])
+    length = -np.log(totals / smoothing + X.shape[1])
+    counts.indptr = counts.indptr.astype(np.int64)
+    return Scorer(counts, length.astype(np.float32), prior.astype(np.float32))
+
+
+def one_vs_all(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    loss: Loss,
+    C: float | None,
+    seed: int | None,
+    progress: Progress,
+) -> Scorer:
+    """`OneVsAll` as the base; its weights by labels."""
+    base = OneVsAll(loss=loss, C=C, scaling="none", random_state=seed)
+    base.fit(X, Y, progress=progress)
+    weights = base.weights_.T.tocsr()
+    weights.indptr = weights.indptr.astype(np.int64)
+    return Scorer(weights, np.zeros(Y.shape[1], np.float32), base.offset_)
+
+
+def two_means(X: sp.csr_matrix, rng: np.random.Generator) -> npt.NDArray[np.float64] | None:
+    """Two centres, of shape (2, n_features), by Lloyd's iterations from two rows of X.
+
+    None where the rows would all come to one of them.
+    """
+    chosen = rng.choice(X.shape[0], 2, replace=False)
+    centres = X[chosen].toarray().astype(np.float64)
+    side = np.zeros(X.shape[0], dtype=bool)
+    for step in range(ITERATIONS):
+        before, side = side, np.asarray(X @ (centres[1] - centres[0]) + _bias(centres)) > 0
+        if not 0 < side.sum() < len(side):
+            return None
+        if step and np.array_equal(side, before):
+            break
+        members = np.stack([~side, side]).astype(np.float64)
+        centres = np.asarray((X.T @ members.T).T) / members.sum(axis=1, keepdims=True)
+    return centres
+
+
+def kmeans_tree(X: sp.csr_matrix, leaf_size: int, rng: np.random.Generator, n_labels: int) -> Tree:
+    """Cut X in two by 2-means until a part has at most `leaf_size` points; leaves are empty yet."""
+    parts, children, bias = [np.arange(X.shape[0])], [(-1, -1)], [0.0]
+    splits = [sp.csr_matrix((1, X.shape[1]), dtype=np.float32)]
+    node = 0
+    while node < len(parts):  # breadth first: a node's children come behind it
+        points = parts[node]
+        centres = two_means(X[points], rng) if len(points) > leaf_size else None
+        if centres is not None:
+            w = sp.csr_matrix((centres[1] - centres[0])[None].astype(np.float32))
+            above = np.asarray(X[points] @ w.T.toarray()).ravel() + _bias(centres) > 0
+            children[node] = (len(parts), len(parts) + 1)
+            bias[node], splits[node] = _bias(centres), w
+            for part in (points[~above], points[above]):
+                parts.append(part)
+                children.append((-1, -1))
+                bias.append(0.0)
+                splits.append(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
+        node += 1
+    return Tree(
+        np.asarray(children, dtype=np.int32),
+        np.asarray(bias, dtype=np.float32),
+        sp.vstack(splits, format="csr"),
+        sp.csr_matrix((len(bias), n_labels), dtype=np.float32),
+    )
+
+
+def _bias(centres: npt.NDArray[np.float64]) -> float:
+    """(‖c₀‖² - ‖c₁‖²) / 2."""
+    return float(centres[0] @ centres[0] - centres[1] @ centres[1]) / 2
+
+
+class LPSR(Classifier):
+    """A base scorer that ranks, for a point, only the labels of the part the point lies in.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        One tree; its leaves hold the share of their points that carry each kept label.
+    base_ : Scorer
+    scaler_ : FeatureScaler
+
+    Examples
+    --------
+    >>> from dxml.data import make_planted
+    >>> data = make_planted(200, 100, 10, random_state=0)
+    >>> model = LPSR().fit(data.X, data.Y)
+    >>> model.predict_topk(data.X[:2], k=3).indices.shape
+    (2, 3)
+    """
+
+    method: ClassVar[str] = "lpsr"
+    summary: ClassVar[str] = (
+        "LPSR (ICML 2013): a base scorer that ranks only the labels of a point's partition"
+    )
+
+    def __init__(
+        self,
+        *,
+        base: Annotated[
+            Literal["auto", "linear", "naive_bayes"],
+            "scorer; auto: linear 1-vs-All, or naive Bayes from 10,000 labels on",
+        ] = "auto",
+        leaf_size: Annotated[int, Range(1), "points from which on a part is split no more"] = 1000,
+        leaf_labels: Annotated[int, Range(1), "labels that a part keeps"] = 1000,
+        loss: Annotated[Loss, "of a label's linear classifier"] = "squared_hinge",
+        C: Annotated[
+            float | None,
+            Range(0, open_low=True),
+            "weight of that loss beside ‖w‖²/2; None: the default of 1-vs-All",
+        ] = None,
+        smoothing: Annotated[
+            float, Range(0, open_low=True), "count of every feature beforehand, in naive Bayes"
+        ] = 0.01,
+        scaling: Annotated[
+            Scaling, "of features: rows to length 1, columns standardised, auto by density"
+        ] = "auto",
+        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+    ) -> None:
+        self.base = base
+        self.leaf_size = leaf_size
+        self.leaf_labels = leaf_labels
+        self.loss = loss
+        self.C = C
+        self.smoothing = smoothing
+        self.scaling = scaling
+        self.random_state = random_state
+
+    def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        linear = self.base == "linear" or (self.base == "auto" and Y.shape[1] < MANY)
+        rows = self.scaling == "auto" and not linear  # naive Bayes counts: nothing may be negative
+        self.scaler_ = fit_scaler(X, "rows" if rows else self.scaling)
+        X = self.scaler_.transform(X)
+        if linear:
+            self.base_ = one_vs_all(X, Y, self.loss, self.C, self.random_state, progress)
+        else:
+            with progress.stage("naive Bayes"):
+                self.base_ = naive_bayes(X, Y, self.smoothing)
+        with progress.stage("partition"):
+            self.forest_ = self._partition(X, Y)
+
+    def _partition(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Forest:
+        """The tree, and the labels of its leaves."""
+        rng = spawn(self.random_state, "partition")["partition"]
+        tree = kmeans_tree(X, self.leaf_size, rng, Y.shape[1])
+        leaf_of = Forest.join([tree]).route(X)[:, 0]
+        leaves = leaf_shares(leaf_of, len(tree.bias), Y, self.leaf_labels, self._tie_place)
+        return Forest.join([Tree(tree.children, tree.bias, tree.splits, leaves)])
+
+    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        X = self.scaler_.transform(X)
+        leaf = np.ascontiguousarray(self.forest_.route(X)[:, 0])
+        return self.base_.rank(X, leaf, self.forest_.leaves, k, self._tie_place)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        return {}, {**self.scaler_.arrays(), **self.forest_.arrays(), **self.base_.arrays()}
+
+    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays)
+        self.forest_ = Forest.from_arrays(arrays)
+        self.base_ = Scorer.from_arrays(arrays)

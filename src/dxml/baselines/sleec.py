@@ -1,0 +1,363 @@
+"""SLEEC: local embeddings that keep the nearest label vectors near, and a k-NN vote in them.
+
+K. Bhatia, H. Jain, P. Kar, M. Varma, P. Jain: Sparse Local Embeddings for Extreme Multi-label
+Classification. NIPS 2015.
+
+The points are clustered by their features. In a cluster with features X (n, d) and label vectors Y
+(n, L), Ω holds the pairs of points that are among each other's nearest by label vector. Embeddings
+Z (n, r) keep the inner products of those pairs, and V (d, r) finds them from the features:
+
+    min_M ‖P_Ω(Y Yᵀ) − P_Ω(M)‖²  over positive semidefinite M of rank r,  M = Z Zᵀ
+    min_V ‖X V − Z‖² + α ‖V‖²
+
+The first is solved by singular value projection (`dxml.baselines._svp`).
+
+A new point goes to the cluster of the nearest centre; the training points nearest to x V there
+vote with their labels. Learners with different clusterings add their votes.
+
+Where we differ:
+
+- The rows of Y are scaled to length 1 first, as in the authors' program.
+- The eigenvectors of a projection are followed by subspace iteration, not computed anew.
+- The authors solve for V with ℓ1 and ℓ2 penalties by ADMM and then set small weights to zero. We
+  solve the ridge regression, with an intercept, and keep the largest `density` share of the
+  weights.
+- A vote weighs the cosine between the embeddings to the power `power`; theirs is a plain count
+  (``power=0``). It matters on validation data, see the parameters.
+- With one cluster every learner would be the same, so there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._params import Range
+from dxml._progress import Progress, Stage
+from dxml._random import spawn
+from dxml._storage import pack_csr, unpack_csr
+from dxml.base import Classifier
+from dxml.baselines._linear import Gram, conjugate_gradient
+from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
+from dxml.encoder import sparse_product
+from dxml.index import PartitionedIndex
+from dxml.metrics import precision_at_k
+from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.topk import TopK
+from dxml.voting import vote
+
+__all__ = ["SLEEC"]
+
+POINTS_PER_CLUSTER = 6000  # the paper's
+KMEANS_STEPS = 10
+LEAST = 1e-12  # weight of a vote at a right angle; above 0, so that every neighbour counts
+SIZES = (50, 20, 10, 100)
+POWERS = (16.0, 8.0, 4.0, 2.0, 0.0, 32.0, 64.0)
+"""Neighbours and powers tried on the held-out points; the first where there are too few of them."""
+MOST_HELD = 2000  # held-out points; more do not change the choice
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+def cluster_points(X: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) -> Floats:
+    """Unit centres of shape (n_clusters, n_features) by k-means on the cosine; X stays sparse."""
+    n = X.shape[0]
+    if n_clusters == 1:
+        return np.zeros((1, X.shape[1]), dtype=np.float32)
+    start = np.sort(rng.choice(n, n_clusters, replace=False))
+    centres = _unit_rows(X[start].toarray())
+    for _ in range(KMEANS_STEPS):
+        cluster = nearest_cluster(X, centres)
+        members = sp.csr_matrix(
+            (np.ones(n, dtype=np.float32), (cluster, np.arange(n))), shape=(n_clusters, n)
+        )
+        centres = _unit_rows((members @ X).toarray())
+    return centres
+
+
+def nearest_cluster(X: sp.csr_matrix, centres: Floats) -> Ids:
+    """The centre of largest inner product with each row; ties go to the lower number."""
+    products = sparse_product(X, np.ascontiguousarray(centres.T))
+    return products.argmax(axis=1).astype(np.int32)
+
+
+def _unit_rows(rows: Floats) -> Floats:
+    """Rows divided by their length, each by itself; a zero row stays zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+
+
+@numba.njit(cache=True, parallel=True)
+def _embed(indptr, indices, data, starts, columns, weights, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                out[i, columns[p]] += data[j] * weights[p]
+
+
+def embed(X: sp.csr_matrix, weights: sp.csr_matrix, bias: Floats) -> Floats:
+    """Rows x V + b divided by their length, of shape (n_samples, dim)."""
+    out = np.tile(np.asarray(bias), (X.shape[0], 1))
+    _embed(*parts(X), *parts(weights), out)
+    return _unit_rows(out)
+
+
+def _regress(X: sp.csr_matrix, Z: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """V of shape (n_features, dim) and its intercept, by ridge regression."""
+    gram = Gram(X)
+    targets = Z.astype(np.float64)
+    right = gram.correlate(targets)
+    if gram.dense is None:  # 1e-3 is enough for an embedding, and a third of the steps
+        ones, start = np.ones(Z.shape[1]), np.zeros_like(right)
+        weights = conjugate_gradient(gram, right, ones, alpha, start, 100, tolerance=1e-3)
+    else:
+        weights = gram.solve(right, alpha)
+    bias = targets.mean(axis=0) - gram.mean @ weights
+    return weights.astype(np.float32), bias.astype(np.float32)
+
+
+def _keep_largest(weights: Floats, density: float) -> sp.csr_matrix:
+    """The weights with all but the largest share `density` set to zero."""
+    n_dropped = weights.size - int(np.ceil(weights.size * density))
+    if n_dropped > 0:
+        sizes = np.abs(weights)
+        bar = np.partition(sizes, n_dropped, axis=None)[n_dropped]
+        weights = np.where(sizes >= bar, weights, np.float32(0))
+    return sp.csr_matrix(weights)
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """One local embedding.
+
+    Attributes
+    ----------
+    weights : float32 csr_matrix of shape (n_features, dim)
+        V.
+    bias : float32 array of shape (dim,)
+    points : float32 array of shape (n, dim)
+        The cluster's embedded training points.
+    rows : int32 array of shape (n,)
+        Their numbers in the training data.
+    """
+
+    weights: sp.csr_matrix
+    bias: Floats
+    points: Floats
+    rows: Ids
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
+        """The nearest embedded points of each row of X; see `PartitionedIndex.search`."""
+        starts = np.array([0, len(self.points)], dtype=np.int64)
+        index = PartitionedIndex(self.points[:1], self.points, self.rows, starts)  # a single cell
+        return index.search(embed(X, self.weights, self.bias), n_neighbors)
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """One clustering.
+
+    Attributes
+    ----------
+    centres : float32 array of shape (n_clusters, n_features)
+    clusters : list of _Cluster
+    errors : list of float
+        Relative error that singular value projection left in each cluster.
+    """
+
+    centres: Floats
+    clusters: list[_Cluster]
+    errors: list[float]
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
+        """Training rows and their cosines, both of shape (n_samples, n_neighbors)."""
+        ids = np.full((X.shape[0], n_neighbors), -1, dtype=np.int32)
+        distances = np.full((X.shape[0], n_neighbors), np.inf, dtype=np.float32)
+        home = nearest_cluster(X, self.centres)
+        for c in np.unique(home):
+            rows = np.flatnonzero(home == c)
+            ids[rows], distances[rows] = self.clusters[c].search(X[rows], n_neighbors)
+        return ids, np.maximum(1 - distances / 2, 0)  # of vectors of length 1
+
+
+class SLEEC(Classifier):
+    """Sparse local embeddings for extreme multi-label classification.
+
+    Points without labels take no part.
+
+    Attributes
+    ----------
+    learners_ : list of _Learner
+        A clustering each, and its local embeddings.
+    n_neighbors_, power_ : int, float
+        The values in use: given, or chosen on held-out points.
+    train_labels_ : csr_matrix of shape (n_labelled, n_labels)
+
+    Examples
+    --------
+    >>> from dxml.data import make_planted
+    >>> data = make_planted(300, 200, 10, random_state=0)
+    >>> model = SLEEC(dim=8).fit(data.X, data.Y)
+    >>> model.predict_topk(data.X[:2], k=3).indices.shape
+    (2, 3)
+    """
+
+    method: ClassVar[str] = "sleec"
+    summary: ClassVar[str] = "local embeddings that keep near label vectors near, and a k-NN vote"
+
+    def __init__(
+        self,
+        *,
+        n_learners: Annotated[
+            int, Range(1), "clusterings whose votes are added; 1 is used where n_clusters is 1"
+        ] = 5,
+        n_clusters: Annotated[
+            int | None, Range(1), "clusters in a learner; None: one for each 6,000 points"
+        ] = None,
+        dim: Annotated[int, Range(1), "size r of an embedding"] = 100,
+        graph_neighbors: Annotated[
+            int, Range(1), "nearest label vectors whose inner product is kept"
+        ] = 100,
+        steps: Annotated[int, Range(1), "of singular value projection"] = 20,
+        alpha: Annotated[float, Range(0, open_low=True), "ridge penalty α of the regression"] = 1.0,
+        density: Annotated[
+            float, Range(0, 1, open_low=True), "share of the regression's weights that is kept"
+        ] = 0.3,
+        n_neighbors: Annotated[
+            int | None,
+            Range(1),
+            "neighbours that vote, in each learner; None: chosen on held-out points",
+        ] = None,
+        power: Annotated[
+            float | None,
+            Range(0),
+            "a vote weighs the cosine to this power; None: chosen on held-out points",
+        ] = None,
+        validation_fraction: Annotated[
+            float, Range(0.01, 0.9), "share of the points held out to choose them, at most 2,000"
+        ] = 0.1,
+        scaling: Annotated[
+            Scaling, "of features: rows to length 1, columns standardised, auto by density"
+        ] = "auto",
+        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+    ) -> None:
+        self.n_learners = n_learners
+        self.n_clusters = n_clusters
+        self.dim = dim
+        self.graph_neighbors = graph_neighbors
+        self.steps = steps
+        self.alpha = alpha
+        self.density = density
+        self.n_neighbors = n_neighbors
+        self.power = power
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.random_state = random_state
+
+    def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        labelled = np.diff(Y.indptr) > 0
+        X, Y = X[labelled], Y[labelled]
+        self.scaler_ = fit_scaler(X, self.scaling)
+        X = self.scaler_.transform(X)
+        self.train_labels_ = Y
+        self.n_neighbors_, self.power_ = self._choose(X, Y, progress)
+        n_clusters = self._count_clusters(X.shape[0])
+        n_learners = self.n_learners if n_clusters > 1 else 1
+        rng = spawn(self.random_state, "learners")["learners"]
+        with progress.stage("embeddings", n_learners * n_clusters, "clusters") as stage:
+            self.learners_ = [self._learn(X, Y, rng, stage) for _ in range(n_learners)]
+
+    def _count_clusters(self, n: int) -> int:
+        return max(1, min(self.n_clusters or n // POINTS_PER_CLUSTER, n))
+
+    def _learn(
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator, stage: Stage
+    ) -> _Learner:
+        """Algorithm 1 of the paper, for one learner."""
+        centres = cluster_points(X, self._count_clusters(X.shape[0]), rng)
+        home = nearest_cluster(X, centres)
+        filled = np.unique(home)
+        learner = _Learner(centres[filled], [], [])
+        for c in filled:
+            rows = np.flatnonzero(home == c).astype(np.int32)
+            graph = label_neighbours(Y[rows], self.graph_neighbors)
+            Z, errors = singular_value_projection(graph, self.dim, self.steps, rng)
+            dense, bias = _regress(X[rows], Z, self.alpha)
+            weights = _keep_largest(dense, self.density)
+            points = embed(X[rows], weights, bias)
+            learner.clusters.append(_Cluster(weights, bias, points, rows))
+            learner.errors.append(errors[-1])
+            stage.advance()
+            stage.note(f"error {errors[-1]:.3f}")
+        return learner
+
+    def _choose(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> tuple[int, float]:
+        """Neighbours and power by the mean P@1, P@3 and P@5 of one learner on held-out points."""
+        sizes = SIZES if self.n_neighbors is None else (self.n_neighbors,)
+        powers = POWERS if self.power is None else (self.power,)
+        n_held = min(int(np.ceil(X.shape[0] * self.validation_fraction)), MOST_HELD)
+        if len(sizes) * len(powers) == 1 or X.shape[0] - n_held < 2:
+            return sizes[0], powers[0]
+        rng = spawn(self.random_state, "validation")["validation"]
+        order = rng.permutation(X.shape[0])
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        depth = min(5, self.n_labels_)
+        places = [i for i in (0, 2, 4) if i < depth]
+        scores = {}
+        with progress.stage("validation", self._count_clusters(len(kept)), "clusters") as stage:
+            learner = self._learn(X[kept], Y[kept], rng, stage)
+            ids, cosines = learner.search(X[held], max(sizes))
+            for size in sizes:
+                for power in powers:
+                    ranking = self._vote(ids[:, :size], cosines[:, :size], power, Y[kept], depth)
+                    precision = precision_at_k(Y[held], ranking, depth)
+                    scores[size, power] = float(precision[places].mean())
+        return max(scores, key=lambda pair: scores[pair])
+
+    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        X = self.scaler_.transform(X)
+        found = [learner.search(X, self.n_neighbors_) for learner in self.learners_]
+        ids, cosines = (np.hstack(side) for side in zip(*found, strict=True))
+        return self._vote(ids, cosines, self.power_, self.train_labels_, k)
+
+    def _vote(self, ids: Ids, cosines: Floats, power: float, Y: sp.csr_matrix, k: int) -> TopK:
+        """s(x) = Σ w_i y_i / Σ w_i,  w_i = cos(x V, x_i V)^power."""
+        weights = np.maximum(cosines.astype(np.float64) ** power, LEAST)
+        weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), LEAST)
+        return vote(ids, weights.astype(np.float32), Y, k, self._tie_place)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        arrays = {**self.scaler_.arrays(), **pack_csr("train_labels", self.train_labels_)}
+        for t, learner in enumerate(self.learners_):
+            arrays[f"{t}.centres"] = learner.centres
+            for c, cluster in enumerate(learner.clusters):
+                arrays |= pack_csr(f"{t}.{c}.weights", cluster.weights)
+                for name in ("bias", "points", "rows"):
+                    arrays[f"{t}.{c}.{name}"] = getattr(cluster, name)
+        config = {
+            "n_neighbors": self.n_neighbors_,
+            "power": self.power_,
+            "errors": [learner.errors for learner in self.learners_],
+        }
+        return config, arrays
+
+    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays)
+        self.train_labels_ = unpack_csr("train_labels", arrays)
+        self.n_neighbors_ = int(config["n_neighbors"])
+        self.power_ = float(config["power"])
+        self.learners_ = []
+        for t, errors in enumerate(config["errors"]):
+            clusters = []
+            for c in range(len(errors)):
+                bias, points, rows = (arrays[f"{t}.{c}.{x}"] for x in ("bias", "points", "rows"))
+                weights = unpack_csr(f"{t}.{c}.weights", arrays)
+                clusters.append(_Cluster(weights, bias, points, rows))
+            self.learners_.append(_Learner(arrays[f"{t}.centres"], clusters, list(errors)))

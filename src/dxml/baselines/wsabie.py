@@ -1,0 +1,236 @@
+"""WSABIE: features and labels in one space, trained to rank by the WARP loss.
+
+J. Weston, S. Bengio, N. Usunier: Large Scale Image Annotation: Learning to Rank with Joint
+Word-Image Embeddings. Machine Learning 81, 2010; WSABIE: Scaling Up to Large Vocabulary Image
+Annotation. IJCAI 2011.
+
+A point x scores label l by f_l(x) = w_lᵀ (xᵀ V + b), with V (d, r) and w_l (r,). For a label y of
+x, the weighted approximate-rank pairwise loss is
+
+    Σ_{l not of x} L(rank_y) · max(0, 1 − f_y + f_l) / rank_y,   L(k) = 1 + 1/2 + … + 1/k,
+
+where rank_y counts the labels l not of x with f_l > f_y − 1. A step of stochastic gradient descent
+draws labels l until one violates the margin, after N draws, say. Then rank_y ≈ ⌊(m − 1) / N⌋ of m
+candidates, and the step is L(⌊(m − 1) / N⌋) times the gradient of 1 − f_y + f_l. Rows of V and W
+longer than `max_norm` are scaled back to it.
+
+Where we differ:
+
+- A step takes a point with all its labels, a negative for each, and moves V once: the sum of the
+  published steps for single labels.
+- b, the image of a constant feature, is ours. Without it the dense features, which we centre, could
+  not say that some labels are frequent.
+- The step length falls linearly to zero over the epochs; theirs is constant, with early stopping.
+- Labels that no training point carries are never drawn and never ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._params import Range
+from dxml._progress import Progress
+from dxml._random import spawn
+from dxml.base import Classifier
+from dxml.baselines._linear import LinearMap, label_offset, rank_product
+from dxml.baselines._tree import next_random
+from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.topk import TopK
+
+__all__ = ["WSABIE", "rank_weights"]
+
+Floats = npt.NDArray[np.float32]
+
+
+def rank_weights(n: int) -> Floats:
+    """L(0) … L(n): L(k) = Σ_{j ≤ k} 1/j, the cost of k wrong labels before a right one.
+
+    >>> rank_weights(3).round(3).tolist()
+    [0.0, 1.0, 1.5, 1.8329999446868896]
+    """
+    steps = 1 / np.arange(1, n + 1)
+    return np.concatenate([[0], np.cumsum(steps)]).astype(np.float32)
+
+
+@numba.njit(cache=True)
+def _below(state, n):  # type: ignore[no-untyped-def]
+    """A whole number in 0..n - 1, at random."""
+    unit = float(next_random(state) >> np.uint64(11)) * 2.0**-53
+    return min(int(unit * n), n - 1)
+
+
+@numba.njit(cache=True, fastmath=True)
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for c in range(a.shape[0]):
+        total += a[c] * b[c]
+    return total
+
+
+@numba.njit(cache=True)
+def _move(row, step, direction, max_norm):  # type: ignore[no-untyped-def]
+    """row += step · direction, then back into the ball of radius `max_norm`."""
+    for c in range(row.shape[0]):
+        row[c] += step * direction[c]
+    length = np.sqrt(_dot(row, row))
+    if length > max_norm:
+        row *= max_norm / length
+
+
+@numba.njit(cache=True)
+def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # type: ignore[no-untyped-def]
+    """A label not of the point with f > bar, and the number of draws; -1 where none was found.
+
+    `owner` names, for each label, the point that last had it: its own labels are passed over.
+    """
+    for draw in range(1, max_draws + 1):
+        label = candidates[_below(state, candidates.shape[0])]
+        if owner[label] != point and _dot(W[label], z) > bar:
+            return label, draw
+    return -1, max_draws
+
+
+@numba.njit(cache=True)
+def _epoch(  # type: ignore[no-untyped-def]
+    indptr, indices, data, starts, labels, order, candidates, costs, step, max_norm, max_draws,
+    V, b, W, owner, state
+):  # fmt: skip
+    """One pass of stochastic gradient descent over the points; returns the mean loss of a pair."""
+    total = 0.0
+    for point in order:
+        z = b.copy()
+        for j in range(indptr[point], indptr[point + 1]):
+            for c in range(z.shape[0]):
+                z[c] += data[j] * V[indices[j], c]
+        for p in range(starts[point], starts[point + 1]):
+            owner[labels[p]] = point
+        gradient = np.zeros_like(z)
+        for p in range(starts[point], starts[point + 1]):
+            label = labels[p]
+            score = _dot(W[label], z)
+            wrong, draws = _draw_violator(
+                z, score - np.float32(1), W, candidates, owner, point, max_draws, state
+            )
+            if wrong < 0:
+                continue
+            cost = costs[(candidates.shape[0] - 1) // draws]
+            total += cost * (1 - score + _dot(W[wrong], z))
+            for c in range(z.shape[0]):
+                gradient[c] += cost * (W[label, c] - W[wrong, c])
+            _move(W[label], step * cost, z, max_norm)
+            _move(W[wrong], -step * cost, z, max_norm)
+        for j in range(indptr[point], indptr[point + 1]):
+            _move(V[indices[j]], step * data[j], gradient, max_norm)
+        _move(b, step, gradient, max_norm)
+    return total / max(labels.shape[0], 1)
+
+
+class WSABIE(Classifier):
+    """A low-rank linear ranking function trained by the WARP loss.
+
+    Points without labels take no part.
+
+    Attributes
+    ----------
+    map_ : LinearMap
+        V and b.
+    label_vectors_ : float32 array of shape (n_labels, dim)
+        W, zero for labels without a training point.
+    history_ : list of float
+        Mean WARP loss of a label of a point in each epoch.
+
+    Examples
+    --------
+    >>> from dxml.data import make_planted
+    >>> data = make_planted(300, 200, 10, random_state=0)
+    >>> model = WSABIE(dim=20, epochs=5).fit(data.X, data.Y)
+    >>> model.predict_topk(data.X[:2], k=3).indices.shape
+    (2, 3)
+    """
+
+    method: ClassVar[str] = "wsabie"
+    summary: ClassVar[str] = "low-rank linear ranking of labels, trained by the WARP loss"
+
+    def __init__(
+        self,
+        *,
+        dim: Annotated[int, Range(1), "size r of the shared space"] = 100,
+        epochs: Annotated[int, Range(1), "passes over the training points"] = 10,
+        learning_rate: Annotated[
+            float, Range(0, open_low=True), "first step length; falls linearly to 0"
+        ] = 0.01,
+        max_norm: Annotated[float, Range(0, open_low=True), "longest a row of V or W may be"] = 3.0,
+        max_draws: Annotated[
+            int, Range(1), "draws for a label that violates the margin, at most"
+        ] = 1000,
+        scaling: Annotated[
+            Scaling, "of features: rows to length 1, columns standardised, auto by density"
+        ] = "auto",
+        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+    ) -> None:
+        self.dim = dim
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.max_norm = max_norm
+        self.max_draws = max_draws
+        self.scaling = scaling
+        self.random_state = random_state
+
+    def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        self.scaler_ = fit_scaler(X, self.scaling)
+        X = self.scaler_.transform(X)
+        rng = spawn(self.random_state, "start", "order")
+        candidates = np.flatnonzero(self.label_frequency_).astype(np.int32)
+        V = _start(rng["start"], X.shape[1], self.dim)
+        W = np.zeros((self.n_labels_, self.dim), dtype=np.float32)
+        W[candidates] = _start(rng["start"], len(candidates), self.dim)
+        b = np.zeros(self.dim, dtype=np.float32)
+        labelled = np.flatnonzero(np.diff(Y.indptr))
+        owner = np.full(self.n_labels_, -1, dtype=np.int64)
+        state = rng["order"].integers(1, 2**63, 1, dtype=np.uint64)
+        max_draws = min(self.max_draws, max(len(candidates) - 1, 1))
+        costs = rank_weights(len(candidates))
+        self.history_: list[float] = []
+        with progress.stage("epochs", self.epochs, "epochs") as stage:
+            for epoch in range(self.epochs):
+                step = np.float32(self.learning_rate * (1 - epoch / self.epochs))
+                loss = _epoch(
+                    *(X.indptr, X.indices, X.data, Y.indptr, Y.indices),
+                    *(rng["order"].permutation(labelled), candidates, costs),
+                    *(step, np.float32(self.max_norm), max_draws, V, b, W, owner, state),
+                )
+                self.history_.append(float(loss))
+                stage.advance()
+                stage.note(f"loss {loss:.4f}")
+        self.map_, self.label_vectors_ = LinearMap(V, b), W
+
+    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        codes = self.map_.apply(self.scaler_.transform(X))
+        offset = label_offset(np.zeros(self.n_labels_), self.label_frequency_)
+        decoder = np.ascontiguousarray(self.label_vectors_.T)
+        return rank_product(codes, decoder, offset, k, self._tie_place)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        arrays = {"label_vectors": self.label_vectors_}
+        return {"history": self.history_}, {
+            **arrays,
+            **self.scaler_.arrays(),
+            **self.map_.arrays(),
+        }
+
+    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        self.history_ = list(config["history"])
+        self.label_vectors_ = arrays["label_vectors"]
+        self.scaler_ = FeatureScaler.from_arrays(arrays)
+        self.map_ = LinearMap.from_arrays(arrays)
+
+
+def _start(rng: np.random.Generator, rows: int, dim: int) -> Floats:
+    """Vectors of length about 1, at random."""
+    return rng.standard_normal((rows, dim), dtype=np.float32) / np.float32(np.sqrt(dim))

@@ -1,0 +1,67 @@
+"""The command line: parse, call the library, print.
+
+Commands import what they need when they run, so that ``dxml --help`` is instant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from dxml.cli import data, evaluate, methods, predict, train
+from dxml.exceptions import DxmlError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dxml",
+    help="Extreme multi-label classification: rank the few right labels out of very many.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dxml import __version__
+
+        typer.echo(f"dxml {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+app.command("train")(train.train)
+app.command("predict")(predict.predict)
+app.command("evaluate")(evaluate.evaluate)
+app.command("methods")(methods.methods)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Entry point: a user's mistake is one sentence and exit code 2, never a traceback."""
+    # Threads that wait for work should sleep, not spin: other programs want the cores too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        app()
+    except DxmlError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"error: {where}{error.strerror or error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,126 @@
+"""Progress on the command line: bars on a terminal, plain lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import rich.progress as bars
+from rich.console import Console
+from rich.text import Text
+
+from dxml._progress import SILENT, Progress, Stage
+
+__all__ = ["open_progress"]
+
+SECONDS_BETWEEN_LINES = 15
+
+
+@contextmanager
+def open_progress(quiet: bool) -> Iterator[Progress]:
+    """The right kind of progress for where the output goes (standard error)."""
+    if quiet:
+        yield SILENT
+    elif sys.stderr.isatty():
+        with bars.Progress(
+            bars.SpinnerColumn(finished_text="✓"),
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            _RateColumn(),
+            bars.TimeElapsedColumn(),
+            bars.TimeRemainingColumn(),
+            bars.TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True),
+        ) as display:
+            yield _Bars(display)
+    else:
+        yield _Lines()
+
+
+class _RateColumn(bars.ProgressColumn):
+    """Done, total, unit and rate, e.g. ``12.3k/96k points 8.1k/s``."""
+
+    def render(self, task: bars.Task) -> Text:
+        if task.total is None:
+            return Text("")
+        rate = f" {_short(task.speed)}/s" if task.speed else ""
+        unit = task.fields["unit"]
+        return Text(f"{_short(task.completed)}/{_short(task.total)} {unit}{rate}")
+
+
+class _BarStage:
+    def __init__(self, display: bars.Progress, task: bars.TaskID) -> None:
+        self._display = display
+        self._task = task
+
+    def advance(self, amount: float = 1) -> None:
+        self._display.advance(self._task, amount)
+
+    def note(self, text: str) -> None:
+        self._display.update(self._task, note=text)
+
+
+class _Bars:
+    def __init__(self, display: bars.Progress) -> None:
+        self._display = display
+
+    @contextmanager
+    def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
+        task = self._display.add_task(name, total=total, unit=unit, note="")
+        yield _BarStage(self._display, task)
+        finished = 1 if total is None else total
+        self._display.update(task, total=finished, completed=finished)
+
+
+class _LineStage:
+    """Says at most one line every few seconds, and one at the end."""
+
+    def __init__(self, name: str, total: float | None, unit: str) -> None:
+        self._name, self._total, self._unit = name, total, unit
+        self._start = self._spoken = time.monotonic()
+        self._done = 0.0
+        self._note = ""
+
+    def advance(self, amount: float = 1) -> None:
+        self._done += amount
+        now = time.monotonic()
+        if now - self._spoken >= SECONDS_BETWEEN_LINES:
+            self._spoken = now
+            self._say(f"{_short(self._done)}{self._of_total()}{self._rate(now)}")
+
+    def note(self, text: str) -> None:
+        self._note = text
+
+    def finish(self) -> None:
+        self._say(f"done in {time.monotonic() - self._start:.1f} s")
+
+    def _of_total(self) -> str:
+        return f"/{_short(self._total)} {self._unit}" if self._total else f" {self._unit}"
+
+    def _rate(self, now: float) -> str:
+        rate = self._done / max(now - self._start, 1e-9)
+        left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
+        return f", {_short(rate)}/s{left}"
+
+    def _say(self, text: str) -> None:
+        note = f" ({self._note})" if self._note else ""
+        print(f"{self._name}: {text}{note}", file=sys.stderr, flush=True)
+
+
+class _Lines:
+    @contextmanager
+    def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
+        stage = _LineStage(name, total, unit)
+        yield stage
+        stage.finish()
+
+
+def _short(number: float) -> str:
+    """1234567 → 1.2M."""
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if number >= limit:
+            scale = 1e3 if suffix == "k" else limit
+            return f"{number / scale:.1f}{suffix}"
+    return f"{number:.0f}"

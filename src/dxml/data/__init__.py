@@ -1,0 +1,33 @@
+"""Data sets: read and write them, find or fetch them by name, or generate them."""
+
+from dxml.data.dataset import Dataset
+from dxml.data.fetch import fetch
+from dxml.data.formats import Format, read, read_pair, recognise, write
+from dxml.data.loading import Part, cache_directory, is_present, load_dataset, open_data
+from dxml.data.registry import REGISTRY, Archive, DatasetInfo, Sdist, lookup
+from dxml.data.splits import read_split
+from dxml.data.synthetic import make_planted, make_twin, train_test
+
+__all__ = [
+    "REGISTRY",
+    "Archive",
+    "Dataset",
+    "DatasetInfo",
+    "Format",
+    "Part",
+    "Sdist",
+    "cache_directory",
+    "fetch",
+    "is_present",
+    "load_dataset",
+    "lookup",
+    "make_planted",
+    "make_twin",
+    "open_data",
+    "read",
+    "read_pair",
+    "read_split",
+    "recognise",
+    "train_test",
+    "write",
+]

@@ -1,0 +1,246 @@
+"""Planted data: any shape, and a right answer that is known.
+
+Labels come in groups that occur together, with frequencies that follow a power law. Every label has
+signature features; a point's features are drawn from its labels' signatures, and a share of them
+at random. A method that works finds the labels again; the label graph shows the groups.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from dxml._random import spawn, spawn_seed
+from dxml.data.dataset import Dataset
+from dxml.data.registry import lookup
+from dxml.exceptions import ParameterError
+
+__all__ = ["make_planted", "make_twin", "train_test"]
+
+_TOGETHER = 0.8  # chance that a point's next label comes from the group of one it has
+_TRIES = 20  # draws before a label or feature is taken at random
+
+
+@njit(cache=True)
+def _uniform(state: NDArray[np.uint64]) -> float:
+    """The next number in [0, 1) of an xorshift64* generator."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True)
+def _below(state: NDArray[np.uint64], n: int) -> int:
+    return min(int(_uniform(state) * n), n - 1)
+
+
+@njit(cache=True)
+def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
+    """A place in first..stop - 1, each as likely as its step in the rising `ends`."""
+    low = ends[first - 1] if first > 0 else 0.0
+    u = low + _uniform(state) * (ends[stop - 1] - low)
+    place: int = first + np.searchsorted(ends[first:stop], u, side="right")
+    return min(place, stop - 1)
+
+
+@njit(cache=True)
+def _plant_labels(
+    row_ends: NDArray[np.int64], ends: NDArray[np.float64], group: int, seed: int
+) -> NDArray[np.int32]:
+    """Distinct label places for every point; places of one group lie side by side."""
+    n_labels = ends.size
+    state = np.array([np.uint64(seed) | np.uint64(1)])
+    seen = np.full(n_labels, -1, np.int64)
+    places = np.empty(row_ends[-1], np.int32)
+    for row in range(row_ends.size - 1):
+        start = row_ends[row]
+        tries = 0
+        n = start
+        while n < row_ends[row + 1]:
+            if tries > _TRIES:
+                place = _below(state, n_labels)
+            elif n > start and _uniform(state) < _TOGETHER:
+                first = places[start + _below(state, n - start)] // group * group
+                place = _draw(state, ends, first, min(first + group, n_labels))
+            else:
+                place = _draw(state, ends, 0, n_labels)
+            tries += 1
+            if seen[place] != row:
+                seen[place] = row
+                places[n] = place
+                n += 1
+                tries = 0
+    return places
+
+
+@njit(cache=True)
+def _plant_features(
+    row_ends: NDArray[np.int64],
+    label_ends: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    signatures: NDArray[np.int32],
+    n_features: int,
+    noise: float,
+    seed: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Distinct features for every point, with values that grow with the number of draws."""
+    state = np.array([np.uint64(seed) | np.uint64(1)])
+    draws = np.zeros(n_features, np.int32)
+    indices = np.empty(row_ends[-1], np.int32)
+    values = np.empty(row_ends[-1], np.float32)
+    for row in range(row_ends.size - 1):
+        start, stop = row_ends[row], row_ends[row + 1]
+        first, n_own = label_ends[row], label_ends[row + 1] - label_ends[row]
+        tries = 0
+        n = start
+        while n < stop:
+            if n_own == 0 or tries > _TRIES or _uniform(state) < noise:
+                feature = _below(state, n_features)
+            else:
+                label = labels[first + _below(state, n_own)]
+                feature = signatures[label, _below(state, signatures.shape[1])]
+            tries += 1
+            draws[feature] += 1
+            if draws[feature] == 1:
+                indices[n] = feature
+                n += 1
+                tries = 0
+        total = 0.0
+        for i in range(start, stop):
+            values[i] = np.log1p(draws[indices[i]])
+            total += values[i] ** 2
+            draws[indices[i]] = 0
+        values[start:stop] /= np.float32(np.sqrt(total)) if total > 0 else np.float32(1)
+    return indices, values
+
+
+def _row_ends(rng: np.random.Generator, n_rows: int, mean: float, most: int) -> NDArray[np.int64]:
+    """Row boundaries of rows that hold `mean` entries on average, and one or more if mean >= 1."""
+    least = 1 if mean >= 1 else 0
+    counts = np.minimum(least + rng.poisson(max(mean - least, 0.0), n_rows), most)
+    if mean >= most:
+        counts[:] = most
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _check(**ranges: tuple[float, float, float]) -> None:
+    for name, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise ParameterError(f"{name} must be in {low:g}..{high:g}, got {value!r}.")
+
+
+def make_planted(
+    n_samples: int,
+    n_features: int,
+    n_labels: int,
+    labels_per_point: float = 3.0,
+    features_per_point: float = 30,
+    power: float = 1.0,
+    noise: float = 0.1,
+    random_state: int | None = 0,
+) -> Dataset:
+    """Generate points whose labels can be told from their features.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels : int
+        Shape of the data.
+    labels_per_point, features_per_point : float
+        Averages; a point has at least one of each where the average is 1 or more.
+    power : float
+        The label of rank r is drawn with a chance in proportion to r ** -power; 0 is uniform.
+    noise : float in 0..1
+        Share of feature draws that are random rather than from a signature of the point's labels.
+    random_state : int or None
+        Same number, same data. None: new data every time.
+
+    Returns
+    -------
+    Dataset
+        Rows of X have length 1. Which labels are frequent, and which belong together, has nothing
+        to do with their ids. Rows do not depend on one another: any cut is a fair train and test.
+    """
+    _check(
+        n_samples=(n_samples, 1, 2**31 - 1),
+        n_features=(n_features, 1, 2**31 - 1),
+        n_labels=(n_labels, 1, 2**31 - 1),
+        labels_per_point=(labels_per_point, 0, n_labels),
+        features_per_point=(features_per_point, 0, n_features),
+        power=(power, 0, 10),
+        noise=(noise, 0, 1),
+    )
+    rng = spawn(random_state, "label counts", "feature counts", "ranks", "ids", "signatures")
+    label_ends = _row_ends(rng["label counts"], n_samples, labels_per_point, n_labels)
+    row_ends = _row_ends(rng["feature counts"], n_samples, features_per_point, n_features)
+    weights = (1.0 + rng["ranks"].permutation(n_labels)) ** -power
+    group = max(4, round(2 * labels_per_point))
+    places = _plant_labels(
+        label_ends, np.cumsum(weights / weights.sum()), group, spawn_seed(random_state, "labels")
+    )
+    labels = rng["ids"].permutation(n_labels).astype(np.int32)[places]
+    size = max(3, int(np.ceil(1.5 * features_per_point / max(labels_per_point, 1.0))))
+    signatures = rng["signatures"].integers(n_features, size=(n_labels, size), dtype=np.int32)
+    indices, values = _plant_features(
+        row_ends,
+        label_ends,
+        labels,
+        signatures,
+        n_features,
+        noise,
+        spawn_seed(random_state, "features"),
+    )
+    X = csr_matrix((values, indices, row_ends), shape=(n_samples, n_features))
+    ones = np.ones(labels.size, dtype=np.bool_)
+    Y = csr_matrix((ones, labels, label_ends), shape=(n_samples, n_labels))
+    X.sort_indices()
+    Y.sort_indices()
+    return Dataset(X, Y, name="planted")
+
+
+def make_twin(
+    name: str,
+    n_samples: int | None = None,
+    power: float = 1.0,
+    noise: float = 0.1,
+    random_state: int | None = 0,
+) -> Dataset:
+    """Planted data in the shape of a registered data set; none of its content.
+
+    Parameters
+    ----------
+    name : str
+        A key of `dxml.data.REGISTRY`.
+    n_samples : int, optional
+        Number of points; that of the data set's train part by default.
+    """
+    info = lookup(name)
+    planted = make_planted(
+        info.n_train if n_samples is None else n_samples,
+        info.n_features,
+        info.n_labels,
+        info.labels_per_point,
+        info.features_per_point,
+        power,
+        noise,
+        random_state,
+    )
+    return Dataset(planted.X, planted.Y, f"{info.name}-twin", propensity=info.propensity)
+
+
+def train_test(
+    dataset: Dataset, n_test: int, random_state: int | None = 0
+) -> tuple[Dataset, Dataset]:
+    """Cut off `n_test` points at random: (train, test), each in the order of `dataset`."""
+    if not 0 < n_test < dataset.n_samples:
+        raise ParameterError(
+            f"n_test must leave points on both sides, 1..{dataset.n_samples - 1}, got {n_test}."
+        )
+    rng = spawn(random_state, "train_test")["train_test"]
+    is_test = np.zeros(dataset.n_samples, dtype=np.bool_)
+    is_test[rng.permutation(dataset.n_samples)[:n_test]] = True
+    return dataset.take(~is_test), dataset.take(is_test)

@@ -1,0 +1,65 @@
+"""Every error this package raises on purpose.
+
+::
+
+    DxmlError
+    ├── DataFormatError      a file or array is not what it should be   (also a ValueError)
+    ├── DatasetNotFoundError a data set by that name cannot be had      (also a LookupError)
+    ├── ParameterError       a hyper-parameter is unknown or illegal    (also a ValueError)
+    ├── NotFittedError       predict before fit (also a ValueError and an AttributeError)
+    └── ModelFormatError     a model folder is missing, damaged or newer (also a ValueError)
+
+A message is one sentence or two: what was expected, what came, what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "DataFormatError",
+    "DatasetNotFoundError",
+    "DxmlError",
+    "ModelFormatError",
+    "NotFittedError",
+    "ParameterError",
+    "did_you_mean",
+]
+
+
+class DxmlError(Exception):
+    """The root: catch this to catch every mistake that dxml reports."""
+
+
+class DataFormatError(DxmlError, ValueError):
+    """A file or an array is not what it should be."""
+
+
+class DatasetNotFoundError(DxmlError, LookupError):
+    """A data set by that name is neither here nor to be had."""
+
+
+class ParameterError(DxmlError, ValueError):
+    """A hyper-parameter is unknown or its value is not allowed."""
+
+
+class NotFittedError(DxmlError, ValueError, AttributeError):
+    """A prediction was asked of a model that has not been fitted."""
+
+
+class ModelFormatError(DxmlError, ValueError):
+    """A model folder is missing, damaged, or written by a newer version."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The hint that ends an 'unknown …' message.
+
+    >>> did_you_mean("dmi", ["dim", "epochs"])
+    "; did you mean 'dim'?"
+    >>> did_you_mean("zzz", ["dim", "epochs"])
+    '; known: dim, epochs'
+    """
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

@@ -1,0 +1,63 @@
+"""The distance between a point's embedding f_x and its target f_y, and the ones set aside.
+
+The paper trains with smooth-ℓ1 (its equations 1 to 3) and names contrastive and triplet losses,
+and the squared loss, as what it does without. All four are here. Each takes a batch of embeddings
+and a batch of targets, both of shape (B, dim), and gives one number: the mean over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["LOSSES", "LossName"]
+
+LossName = Literal["smooth_l1", "squared", "contrastive", "triplet"]
+
+
+def smooth_l1(points: Tensor, targets: Tensor, margin: float) -> Tensor:
+    """Equation 2, summed over the coordinates as in equation 1."""
+    return F.smooth_l1_loss(points, targets, reduction="none").sum(dim=1).mean()
+
+
+def squared(points: Tensor, targets: Tensor, margin: float) -> Tensor:
+    """½‖f_x − f_y‖²."""
+    return 0.5 * (points - targets).square().sum(dim=1).mean()
+
+
+def contrastive(points: Tensor, targets: Tensor, margin: float) -> Tensor:
+    """Pull a point to its own target, push it at least `margin` away from another point's."""
+    own, other, differs = _distances(points, targets)
+    push = (margin - other).clamp_min(0).square() * differs
+    return 0.5 * (own.square() + push).mean()
+
+
+def triplet(points: Tensor, targets: Tensor, margin: float) -> Tensor:
+    """A point's own target must be nearer than another point's, by `margin`."""
+    own, other, differs = _distances(points, targets)
+    return ((own.square() - other.square() + margin).clamp_min(0) * differs).mean()
+
+
+def _distances(points: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """To the own target, to the next point's target, and whether these two targets differ at all.
+
+    Batches are shuffled, so the next point of the batch is a random one. Targets are taken on
+    the unit sphere, where the embeddings live.
+    """
+    targets = F.normalize(targets)
+    strangers = targets.roll(1, dims=0)
+    own = (points - targets).square().sum(dim=1).add(1e-12).sqrt()
+    other = (points - strangers).square().sum(dim=1).add(1e-12).sqrt()
+    differs = ((targets - strangers).abs().sum(dim=1) > 1e-6).to(points.dtype)
+    return own, other, differs
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "smooth_l1": smooth_l1,
+    "squared": squared,
+    "contrastive": contrastive,
+    "triplet": triplet,
+}

@@ -1,0 +1,41 @@
+"""The table of methods: a name on the command line, and the class behind it.
+
+Classes are imported when asked for, so that ``dxml --help`` stays instant.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from dxml._storage import read_folder
+from dxml.base import Classifier
+from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
+
+__all__ = ["METHODS", "load_model", "method_class"]
+
+METHODS: dict[str, str] = {
+    "dxml": "dxml.model:DXML",
+}
+"""Method name → ``module:Class``."""
+
+
+def method_class(name: str) -> type[Classifier]:
+    """The estimator class of a method."""
+    if name not in METHODS:
+        raise ParameterError(f"unknown method {name!r}{did_you_mean(name, METHODS)}")
+    module, _, attribute = METHODS[name].partition(":")
+    cls: type[Classifier] = getattr(import_module(module), attribute)
+    return cls
+
+
+def load_model(folder: str | Path) -> Classifier:
+    """Open a saved model of any method."""
+    config, _ = read_folder(folder)
+    method = config.get("method")
+    if method not in METHODS:
+        raise ModelFormatError(
+            f"{folder}: holds a model of the unknown method {method!r}. "
+            "It may come from a newer dxml; upgrade, or train again."
+        )
+    return method_class(method).load(folder)

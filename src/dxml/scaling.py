@@ -1,0 +1,75 @@
+"""Feature scaling: rows to unit length, or columns to mean 0 and spread 1.
+
+Bags of words want the first, dense measurements the second; ``auto`` looks at how full X is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
+
+Scaling = Literal["auto", "rows", "columns", "none"]
+DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
+
+
+@dataclass(frozen=True)
+class FeatureScaler:
+    """A fitted scaling.
+
+    Attributes
+    ----------
+    mean, spread : float32 arrays of shape (n_features,) or None
+        Of each column, where columns are scaled.
+    rows : bool
+        Whether each row is then divided by its length.
+    """
+
+    mean: npt.NDArray[np.float32] | None
+    spread: npt.NDArray[np.float32] | None
+    rows: bool
+
+    def transform(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Scaled float32 CSR; empty rows stay empty unless columns are scaled."""
+        if self.mean is not None and self.spread is not None:
+            X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
+        if not self.rows:
+            return X
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        scale = np.zeros(len(squares), dtype=np.float32)
+        scale[squares > 0] = 1 / np.sqrt(squares[squares > 0])
+        data = X.data * np.repeat(scale, np.diff(X.indptr))
+        return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it."""
+        saved: dict[str, npt.NDArray[Any]] = {"scaler.rows": np.array([self.rows])}
+        if self.mean is not None and self.spread is not None:
+            saved |= {"scaler.mean": self.mean, "scaler.spread": self.spread}
+        return saved
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> FeatureScaler:
+        """The inverse of `arrays`."""
+        rows = bool(arrays["scaler.rows"][0])
+        return cls(arrays.get("scaler.mean"), arrays.get("scaler.spread"), rows)
+
+
+def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
+    """Choose and fit a scaling on training features (n_samples, n_features)."""
+    if scaling == "auto":
+        dense = X.nnz > DENSE * X.shape[0] * X.shape[1]
+        scaling = "columns" if dense else "rows"
+    if scaling != "columns":
+        return FeatureScaler(None, None, rows=scaling == "rows")
+    n = max(X.shape[0], 1)
+    mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / n
+    square = np.asarray(X.multiply(X).sum(axis=0, dtype=np.float64)).ravel() / n
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    spread[spread < 1e-8] = 1
+    return FeatureScaler(mean.astype(np.float32), spread.astype(np.float32), rows=True)

@@ -1,0 +1,70 @@
+"""Neighbours and their labels → ranked labels: Algorithm 2, lines 4 and 5."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml.topk import TopK, insert_best
+
+__all__ = ["Vote", "vote"]
+
+Vote = Literal["mean", "sum"]
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@numba.njit(cache=True, parallel=True)
+def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
+    n_labels = place.shape[0]
+    for chunk in numba.prange(n_chunks):
+        votes = np.zeros(n_labels, dtype=np.float32)
+        named = np.empty(n_labels, dtype=np.int32)
+        for i in range(
+            chunk * neighbours.shape[0] // n_chunks, (chunk + 1) * neighbours.shape[0] // n_chunks
+        ):
+            count = 0
+            for j in range(neighbours.shape[1]):
+                point = neighbours[i, j]
+                if point < 0:
+                    continue
+                for p in range(indptr[point], indptr[point + 1]):
+                    label = labels[p]
+                    if votes[label] == 0:
+                        named[count] = label
+                        count += 1
+                    votes[label] += weights[i, j]
+            filled = 0
+            for j in range(count):
+                label = named[j]
+                filled = insert_best(ids[i], scores[i], filled, label, votes[label], place)
+                votes[label] = 0
+
+
+def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids) -> TopK:
+    """Add up the neighbours' weights over their labels and rank.
+
+    Parameters
+    ----------
+    neighbours : int32 array of shape (n_samples, n_neighbors)
+        Rows of Y; -1 where a point has fewer neighbours.
+    weights : float32 array of shape (n_samples, n_neighbors)
+        Positive: 1 for the sum of the neighbours' labels, 1/k for their mean.
+    Y : csr_matrix of shape (n_train, n_labels)
+    place : int32 array of shape (n_labels,)
+        From `dxml.topk.tie_order`.
+
+    Notes
+    -----
+    A label that no neighbour carries is no candidate: a row may end in -1.
+    """
+    ids = np.full((len(neighbours), k), -1, dtype=np.int32)
+    scores = np.zeros((len(neighbours), k), dtype=np.float32)
+    if len(neighbours):
+        n_chunks = min(len(neighbours), numba.get_num_threads())
+        _vote(neighbours, weights, Y.indptr, Y.indices, place, n_chunks, ids, scores)
+    return TopK(ids, scores)

@@ -1,0 +1,109 @@
+"""k-NN against brute force, a case worked by hand, and its own two ways of searching."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dxml.baselines.knn import KNN, _Neighbours, nearest_by_cosine
+from dxml.data import make_planted
+from dxml.metrics import precision_at_k
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def brute_force(queries: np.ndarray, points: np.ndarray, k: int) -> np.ndarray:
+    cosines = queries @ points.T
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    return np.where(np.take_along_axis(cosines, order, axis=1) > 0, order, -1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(1, 40), st.integers(0)
+)
+def test_sparse_search_is_exact(n: int, d: int, n_queries: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Distinct random values, so that rounding cannot swap equals.
+    points = unit(rng.random((n, d)) * (rng.random((n, d)) < 0.4))
+    queries = unit(rng.random((n_queries, d)) * (rng.random((n_queries, d)) < 0.4))
+    ids, cosines = nearest_by_cosine(sp.csr_matrix(queries), sp.csc_matrix(points), k)
+    expected = np.full((n_queries, k), -1)
+    expected[:, : min(k, n)] = brute_force(queries, points, k)
+    found = np.where(ids >= 0, np.einsum("qd,qkd->qk", queries, points[ids]), 0)
+    best = np.where(expected >= 0, np.einsum("qd,qkd->qk", queries, points[expected]), 0)
+    np.testing.assert_allclose(found, best, atol=1e-6)
+    np.testing.assert_allclose(cosines, found, atol=1e-6)
+    assert ((ids >= 0) == (expected >= 0)).all()
+
+
+def test_equals_are_taken_in_the_order_of_training() -> None:
+    points = sp.csc_matrix(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], dtype=np.float32))
+    queries = sp.csr_matrix(np.array([[1, 0]], dtype=np.float32))
+    ids, cosines = nearest_by_cosine(queries, points, 4)
+    assert ids.tolist() == [[1, 2, 3, -1]]
+    assert cosines.tolist() == [[1, 1, 1, 0]]
+
+
+def test_both_ways_of_searching_find_the_same() -> None:
+    rng = np.random.default_rng(0)
+    points = sp.csr_matrix(unit(rng.standard_normal((200, 16))))
+    queries = sp.csr_matrix(unit(rng.standard_normal((30, 16))))
+    neighbours = _Neighbours(points)
+    assert neighbours.dense
+    ids, cosines = neighbours.search(queries, 7)
+    other_ids, other_cosines = nearest_by_cosine(queries, points.tocsc(), 7)
+    np.testing.assert_array_equal(ids, other_ids)
+    np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
+
+
+def test_vote_by_hand() -> None:
+    X = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+    Y = [[0], [1], [1], [2]]
+    query = np.array([[2, 0, 0]], dtype=np.float32)
+    plain = KNN(n_neighbors=2, power=0).fit(X, Y).predict_topk(query, 3)
+    assert plain.indices.tolist() == [[1, 0, -1]]  # a tie: label 1 is the more frequent
+    np.testing.assert_allclose(plain.scores, [[0.5, 0.5, 0]])
+    weighted = KNN(n_neighbors=2, power=2).fit(X, Y).predict_topk(query, 3)
+    assert weighted.indices.tolist() == [[0, 1, -1]]  # weights 1 and (1/√2)² = 1/2
+    np.testing.assert_allclose(weighted.scores, [[2 / 3, 1 / 3, 0]], rtol=1e-6)
+
+
+def test_without_a_neighbour_the_frequent_labels_are_named() -> None:
+    X = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=np.float32)
+    model = KNN(n_neighbors=2).fit(X, [[2], [2], [0]])
+    ranking = model.predict_topk(np.array([[0, 0, 0], [0, 0, 3]], dtype=np.float32), 2)
+    assert ranking.indices.tolist() == [[2, 0], [2, 0]]
+    assert ranking.scores.tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_large_power_is_the_nearest_neighbour() -> None:
+    data = make_planted(200, 100, 8, random_state=1)
+    nearest = KNN(n_neighbors=1).fit(data.X, data.Y).predict_topk(data.X, 1)
+    sharp = KNN(n_neighbors=20, power=1000).fit(data.X, data.Y).predict_topk(data.X, 1)
+    found = precision_at_k(data.Y, sharp, 1)
+    np.testing.assert_allclose(found, precision_at_k(data.Y, nearest, 1))
+
+
+def test_k_is_chosen_for_the_data() -> None:
+    # Labels that are noise around two groups: one neighbour is a bad guide, many are a good one.
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 600)
+    X = sp.csr_matrix(np.eye(2, dtype=np.float32)[group] + 0.01 * rng.random((600, 2)))
+    noisy = np.where(rng.random(600) < 0.7, group, rng.integers(0, 2, 600))
+    model = KNN(scaling="none").fit(X, np.eye(2, dtype=int)[noisy])
+    assert model.n_neighbors_ > 1
+    assert KNN(n_neighbors=4).fit(X, np.eye(2, dtype=int)[noisy]).n_neighbors_ == 4
+
+
+@pytest.mark.parametrize("features", [40, 400])
+def test_recovers_planted_labels(features: int) -> None:
+    data = make_planted(600, features, 12, random_state=0)
+    model = KNN().fit(data.X[:500], data.Y[:500])
+    assert precision_at_k(data.Y[500:], model.predict_topk(data.X[500:], 1), 1)[0] > 0.7

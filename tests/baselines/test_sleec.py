@@ -1,0 +1,209 @@
+"""SLEEC against direct solutions on matrices small enough to form."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from dxml.baselines._svp import label_neighbours, singular_value_projection
+from dxml.baselines.sleec import (
+    SLEEC,
+    _keep_largest,
+    _regress,
+    cluster_points,
+    embed,
+    nearest_cluster,
+)
+from dxml.data import make_planted
+from dxml.metrics import precision_at_k
+
+
+def random_labels(n: int, n_labels: int, seed: int) -> sp.csr_matrix:
+    rng = np.random.default_rng(seed)
+    dense = rng.random((n, n_labels)) < 0.3
+    dense[:, 0] |= ~dense.any(axis=1)
+    return sp.csr_matrix(dense)
+
+
+def unit_labels(Y: sp.csr_matrix) -> np.ndarray:
+    dense = Y.toarray().astype(float)
+    return dense / np.linalg.norm(dense, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    data = make_planted(600, 300, 20, random_state=1)
+    return data.X[:450], data.Y[:450], data.X[450:], data.Y[450:]
+
+
+@pytest.fixture(scope="module")
+def fitted(planted):
+    X, Y, _, _ = planted
+    return SLEEC(n_clusters=2, n_learners=2, dim=15, n_neighbors=10, power=4.0).fit(X, Y)
+
+
+def test_label_neighbours_keeps_the_largest_cosines():
+    Y = random_labels(40, 12, 0)
+    cosines = unit_labels(Y) @ unit_labels(Y).T
+    graph = label_neighbours(Y, 5).toarray()
+    assert np.allclose(graph, graph.T)
+    stored = graph > 0
+    assert np.allclose(graph[stored], cosines[stored], atol=1e-6)
+    for i in range(40):
+        fifth = np.sort(cosines[i])[-5]
+        assert stored[i][cosines[i] > fifth + 1e-6].all()  # all that are surely among the five
+        kept_by_row = stored[i] & (cosines[i] >= fifth - 1e-6)
+        assert kept_by_row.sum() >= 5
+
+
+def test_label_neighbours_by_hand():
+    Y = sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool))
+    half = 1 / np.sqrt(2)
+    expected = [[1, half, 0], [half, 1, 0], [0, 0, 1]]
+    assert np.allclose(label_neighbours(Y, 3).toarray(), expected)  # a cosine of 0 is no pair
+
+
+def test_equal_label_vectors_share_their_neighbours_out():
+    Y = sp.csr_matrix(np.ones((30, 1), dtype=bool))
+    graph = label_neighbours(Y, 4)
+    degrees = np.diff(graph.indptr)
+    assert degrees.max() == degrees.min() == 7  # itself, three on either side
+
+
+def test_first_step_is_the_leading_eigenvectors():
+    graph = label_neighbours(random_labels(60, 10, 1), 60)
+    Z, errors = singular_value_projection(graph, 4, 1, np.random.default_rng(0))
+    values, vectors = np.linalg.eigh(graph.toarray().astype(float))
+    best = (vectors[:, -4:] * values[-4:]) @ vectors[:, -4:].T
+    assert np.allclose(Z @ Z.T, best, atol=2e-3)
+    missed = np.where(graph.toarray() != 0, graph.toarray() - best, 0)
+    assert errors[0] == pytest.approx(
+        np.linalg.norm(missed) / np.linalg.norm(graph.toarray()), rel=1e-2
+    )
+
+
+def test_projection_recovers_a_low_rank_matrix_from_some_of_its_entries():
+    rng = np.random.default_rng(3)
+    truth = rng.standard_normal((80, 3))
+    gram = truth @ truth.T
+    seen = rng.random((80, 80)) < 0.4
+    seen |= seen.T
+    graph = sp.csr_matrix(np.where(seen, gram, 0).astype(np.float32))
+    Z, errors = singular_value_projection(graph, 3, 150, rng)
+    assert all(later <= earlier + 1e-4 for earlier, later in itertools.pairwise(errors))
+    assert errors[-1] < 1e-3
+    assert np.linalg.norm(Z @ Z.T - gram) < 0.01 * np.linalg.norm(gram)  # the unseen ones as well
+
+
+def test_projection_agrees_with_the_dense_algorithm():
+    graph = label_neighbours(random_labels(50, 15, 4), 10)
+    dense, M = graph.toarray().astype(float), np.zeros((50, 50))
+    for step in range(6):
+        moved = M + (1.5 if step else 1.0) * np.where(dense != 0, dense - M, 0)
+        values, vectors = np.linalg.eigh(moved)
+        top = np.argsort(-values)[:5]
+        M = (vectors[:, top] * np.maximum(values[top], 0)) @ vectors[:, top].T
+    exact = np.linalg.norm(np.where(dense != 0, dense - M, 0)) / np.linalg.norm(dense)
+    _, errors = singular_value_projection(graph, 5, 6, np.random.default_rng(0))
+    assert errors[-1] == pytest.approx(exact, rel=0.05)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_regression_is_ridge(monkeypatch, direct):
+    from dxml.baselines import sleec
+
+    original = sleec.Gram
+    monkeypatch.setattr(sleec, "Gram", lambda X: original(X, direct=6000 if direct else 0))
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 12, 0.4, format="csr", random_state=0, dtype=np.float32)
+    Z = rng.standard_normal((40, 3)).astype(np.float32)
+    weights, bias = _regress(X, Z, 0.7)
+    expected = Ridge(alpha=0.7).fit(X.toarray(), Z)
+    assert np.allclose(weights, expected.coef_.T, atol=5e-3)
+    assert np.allclose(bias, expected.intercept_, atol=5e-3)
+
+
+def test_keep_largest():
+    weights = np.array([[1, -5, 0.5], [-2, 0.1, 3]], dtype=np.float32)
+    assert _keep_largest(weights, 0.5).toarray().tolist() == [[0, -5, 0], [-2, 0, 3]]
+    assert np.array_equal(_keep_largest(weights, 1.0).toarray(), weights)
+
+
+def test_embed_is_a_product_scaled_to_length_one():
+    X = sp.random(7, 9, 0.5, format="csr", random_state=1, dtype=np.float32)
+    V = sp.random(9, 4, 0.5, format="csr", random_state=2, dtype=np.float32)
+    bias = np.full(4, 0.1, dtype=np.float32)
+    rows = X.toarray() @ V.toarray() + bias
+    expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.allclose(embed(X, V, bias), expected, atol=1e-6)
+    assert not embed(sp.csr_matrix((1, 9), dtype=np.float32), V, 0 * bias).any()
+
+
+def test_clusters_of_separate_points_are_found():
+    X = sp.csr_matrix(np.repeat(np.eye(2, dtype=np.float32), [5, 8], axis=0))
+    for seed in range(20):
+        centres = cluster_points(X, 2, np.random.default_rng(seed))
+        home = nearest_cluster(X, centres)
+        if len(np.unique(home)) == 2:  # both starts may fall on equal points
+            assert np.array_equal(home[:5], np.repeat(home[0], 5))
+            assert np.array_equal(home[5:], np.repeat(1 - home[0], 8))
+
+
+def test_planted_labels_are_recovered(planted, fitted):
+    _, _, X, Y = planted
+    assert precision_at_k(Y, fitted.predict_topk(X, 1), 1)[0] > 0.8
+
+
+def test_the_vote_is_a_cosine_weighted_mean(planted, fitted):
+    _, Y, unseen, _ = planted
+    row = unseen[:1]
+    total, weight = np.zeros(Y.shape[1]), 0.0
+    scaled = fitted.scaler_.transform(sp.csr_matrix(row, dtype=np.float32))
+    for learner in fitted.learners_:
+        cluster = learner.clusters[nearest_cluster(scaled, learner.centres)[0]]
+        cosines = cluster.points @ embed(scaled, cluster.weights, cluster.bias)[0]
+        for i in np.argsort(-cosines)[:10]:
+            total += cosines[i] ** 4 * Y[cluster.rows[i]].toarray().ravel()
+            weight += cosines[i] ** 4
+    ranking = fitted.predict_topk(row, 3)
+    assert np.allclose(ranking.scores[0], np.sort(total / weight)[::-1][:3], atol=1e-4)
+
+
+def test_one_cluster_needs_one_learner(planted):
+    X, Y, _, _ = planted
+    model = SLEEC(n_learners=4, dim=5, n_neighbors=5, power=1.0).fit(X, Y)
+    assert len(model.learners_) == 1
+    assert len(model.learners_[0].clusters) == 1
+
+
+def test_neighbours_and_power_are_chosen_where_not_given(planted):
+    X, Y, _, _ = planted
+    model = SLEEC(dim=10, steps=3).fit(X, Y)
+    assert model.n_neighbors_ in (10, 20, 50, 100)
+    assert SLEEC(dim=10, steps=3, n_neighbors=7).fit(X, Y).n_neighbors_ == 7
+
+
+def test_contract_in_short(tmp_path, planted, fitted):
+    X, Y, unseen, _ = planted
+    ranking = fitted.predict_topk(unseen[:20], 5)
+    single = [fitted.predict_topk(unseen[i : i + 1], 5) for i in range(20)]
+    assert np.array_equal(ranking.indices, np.vstack([one.indices for one in single]))
+    assert np.allclose(ranking.scores, np.vstack([one.scores for one in single]), atol=1e-6)
+    again = SLEEC(**fitted.get_params()).fit(X, Y).predict_topk(unseen[:20], 5)
+    assert np.array_equal(ranking.scores, again.scores)
+    loaded = SLEEC.load(fitted.save(tmp_path / "model")).predict_topk(unseen[:20], 5)
+    assert np.array_equal(ranking.indices, loaded.indices)
+    assert np.array_equal(ranking.scores, loaded.scores)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_fewer_points_than_anything(n):
+    rng = np.random.default_rng(n)
+    X, Y = rng.random((n, 4)), np.ones((n, 1), dtype=bool)
+    X[0] = 0
+    model = SLEEC(n_clusters=3).fit(X, Y)
+    assert model.predict_topk(X, 1).indices.tolist() == [[0]] * n

@@ -1,0 +1,213 @@
+"""Every method keeps one contract. A new method is tested by adding one line to CHEAP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from dxml._progress import StageTimer
+from dxml.base import Classifier
+from dxml.data import Dataset, make_planted
+from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
+from dxml.methods import METHODS, load_model, method_class
+from dxml.metrics import precision_at_k
+
+CHEAP: dict[str, dict[str, Any]] = {
+    "dxml": {"epochs": 20, "walks_per_label": 10, "dim": 32, "hidden": 64},
+}
+"""Settings that make a method quick on the planted data; every method has a line."""
+
+SINGLE_LABEL: dict[str, dict[str, Any]] = {"dxml": {"label_vectors": "random"}}
+"""What a method needs besides to learn from one label only: DXML's graph would have no edge."""
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[Dataset, Dataset]:
+    """500 points to learn from and 100 to predict, with an answer that can be known."""
+    data = make_planted(
+        600, 300, 20, labels_per_point=2.0, features_per_point=20, noise=0.05, random_state=1
+    )
+    return data.take(np.arange(500)), data.take(np.arange(500, 600))
+
+
+_FITTED: dict[str, Classifier] = {}
+
+
+@pytest.fixture(params=sorted(CHEAP))
+def method(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def fitted(method: str, planted: tuple[Dataset, Dataset]) -> Classifier:
+    """One fit of each method, shared by the checks that only read it."""
+    if method not in _FITTED:
+        _FITTED[method] = fresh(method).fit(planted[0].X, planted[0].Y)
+    return _FITTED[method]
+
+
+def fresh(method: str, **changes: Any) -> Classifier:
+    return method_class(method)(**(CHEAP[method] | changes))
+
+
+def same(first: Classifier, second: Classifier, X: sp.csr_matrix) -> bool:
+    a, b = first.predict_topk(X, 5), second.predict_topk(X, 5)
+    return np.array_equal(a.indices, b.indices) and np.array_equal(a.scores, b.scores)
+
+
+def test_every_method_is_in_the_suite() -> None:
+    assert set(CHEAP) == set(METHODS)
+
+
+def test_recovers_planted_labels(fitted: Classifier, planted: tuple[Dataset, Dataset]) -> None:
+    test = planted[1]
+    assert precision_at_k(test.Y, fitted.predict_topk(test.X, 1), 1)[0] > 0.7
+
+
+def test_batch_equals_single(fitted: Classifier, planted: tuple[Dataset, Dataset]) -> None:
+    X = planted[1].X[:20]
+    together = fitted.predict_topk(X, 5)
+    for i in range(20):
+        alone = fitted.predict_topk(X[i], 5)
+        assert np.array_equal(alone.indices[0], together.indices[i])
+        assert np.allclose(alone.scores[0], together.scores[i], atol=1e-5)
+
+
+def test_sparse_equals_dense(fitted: Classifier, planted: tuple[Dataset, Dataset]) -> None:
+    X = planted[1].X
+    sparse, dense = fitted.predict_topk(X, 5), fitted.predict_topk(X.toarray(), 5)
+    assert np.array_equal(sparse.indices, dense.indices)
+
+
+def test_a_seed_repeats_the_result(
+    method: str, fitted: Classifier, planted: tuple[Dataset, Dataset]
+) -> None:
+    train, test = planted
+    assert same(fresh(method).fit(train.X, train.Y), fitted, test.X)
+
+
+def test_refitting_starts_afresh(
+    method: str, fitted: Classifier, planted: tuple[Dataset, Dataset]
+) -> None:
+    train, test = planted
+    model = fresh(method).fit(train.X[:200], train.Y[:200])
+    assert same(model.fit(train.X, train.Y), fitted, test.X)
+
+
+def test_save_then_load_gives_the_same_ranking(
+    fitted: Classifier, planted: tuple[Dataset, Dataset], tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert same(again, fitted, planted[1].X)
+    assert again.get_params() == fitted.get_params()
+    assert same(type(fitted).load(tmp_path / "m"), fitted, planted[1].X)
+    again.save(tmp_path / "m")  # over the arrays it is still reading
+    assert same(load_model(tmp_path / "m"), fitted, planted[1].X)
+
+
+def test_labels_may_be_lists_and_names(method: str, planted: tuple[Dataset, Dataset]) -> None:
+    train, test = planted
+    ids = [train.Y[i].indices.tolist() for i in range(train.n_samples)]
+    names = [[f"label {label:02d}" for label in row] for row in ids]
+    by_matrix = fresh(method).fit(train.X, train.Y)
+    by_name = fresh(method).fit(train.X, names)
+    assert same(fresh(method).fit(train.X, ids), by_matrix, test.X)
+    assert by_name.label_names_ is not None
+    expected = [
+        [f"label {label:02d}" for label in row if label >= 0]
+        for row in by_matrix.predict_topk(test.X, 2).indices
+    ]
+    assert by_name.predict(test.X, k=2) == expected
+    truth = [[f"label {label:02d}" for label in test.Y[i].indices] for i in range(100)]
+    assert by_name.score(test.X, truth) == by_matrix.score(test.X, test.Y)
+
+
+def test_predict_and_decision_function_agree_with_the_ranking(
+    fitted: Classifier, planted: tuple[Dataset, Dataset]
+) -> None:
+    test = planted[1]
+    ranking = fitted.predict_topk(test.X, 3)
+    indicator, scores = fitted.predict(test.X, k=3), fitted.decision_function(test.X, k=3)
+    assert indicator.dtype == bool and indicator.shape == test.Y.shape
+    for i, row in enumerate(ranking.rows()):
+        assert sorted(label for label, _ in row) == indicator[i].indices.tolist()
+        assert all(scores[i, label] == np.float32(score) for label, score in row)
+    two = fitted.predict_topk(test.X, 2)  # a training point has two labels
+    assert fitted.predict(test.X).sum() == (two.indices >= 0).sum()
+    expected = precision_at_k(test.Y, ranking, 1)[0]
+    assert fitted.score(test.X, test.Y) == pytest.approx(expected)
+
+
+def test_clone_pipeline_and_grid_search(method: str, planted: tuple[Dataset, Dataset]) -> None:
+    train, test = planted
+    model = fresh(method)
+    assert clone(model).get_params() == model.get_params()
+    pipeline = make_pipeline(MaxAbsScaler(), model)
+    search = GridSearchCV(pipeline, {f"{type(model).__name__.lower()}__random_state": [0, 1]}, cv=2)
+    search.fit(train.X[:120], train.Y[:120])
+    assert search.best_score_ > 0.2
+    assert search.predict(test.X).shape == test.Y.shape
+
+
+def test_awkward_but_legal_data(method: str) -> None:
+    """Labels without points, points without labels or features, and a single label."""
+    data = make_planted(80, 40, 6, labels_per_point=1.5, features_per_point=8, random_state=2)
+    Y = data.Y.tolil()
+    Y[:10] = False
+    Y = sp.hstack([sp.csr_matrix((80, 1), dtype=bool), Y.tocsr()], format="csr")
+    X = data.X.tolil()
+    X[5:15] = 0
+    model = fresh(method).fit(X.tocsr(), Y)
+    ranking = model.predict_topk(X.tocsr(), 7)
+    assert not (ranking.indices[:, :2] == 0).any(), "a label without points came first"
+    one = fresh(method, **SINGLE_LABEL.get(method, {})).fit(data.X, np.ones((80, 1)))
+    assert (one.predict_topk(data.X[:5], 1).indices == 0).all()
+    assert len(model.predict_topk(sp.csr_matrix((0, 40)), 3)) == 0
+
+
+def test_progress_hears_of_fit_and_predict(method: str, planted: tuple[Dataset, Dataset]) -> None:
+    timer = StageTimer()
+    model = fresh(method).fit(planted[0].X, planted[0].Y, progress=timer)
+    assert timer.seconds
+    model.predict_topk(planted[1].X, 1, progress=timer)
+    assert "predict" in timer.seconds
+
+
+def test_bad_input_is_named(
+    method: str, fitted: Classifier, planted: tuple[Dataset, Dataset]
+) -> None:
+    train = planted[0]
+    with pytest.raises(NotFittedError, match="has not been fitted. Call fit"):
+        fresh(method).predict_topk(train.X)
+    with pytest.raises(DataFormatError, match="X must have 300 features like the training data"):
+        fitted.predict_topk(train.X[:, :10])
+    with pytest.raises(DataFormatError, match="k must be a whole number from 1 to .* 20, got 21"):
+        fitted.predict_topk(train.X, 21)
+    with pytest.raises(DataFormatError, match="equally many rows, got 500 and 400"):
+        fresh(method).fit(train.X, train.Y[:400])
+    with pytest.raises(DataFormatError, match="Y must have 20 labels like the training data"):
+        fitted.score(train.X, sp.csr_matrix((500, 3), dtype=bool))
+    with pytest.raises(ParameterError, match="random_state of .* must be"):
+        fresh(method, random_state=-1).fit(train.X, train.Y)
+
+
+def test_a_damaged_model_is_named(fitted: Classifier, tmp_path: Path) -> None:
+    fitted.save(tmp_path)
+    text = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").write_text(text.replace('"n_labels"', '"labels"'))
+    with pytest.raises(ModelFormatError, match="damaged, something is missing or wrong in it"):
+        load_model(tmp_path)
+    (tmp_path / "config.json").write_text(text.replace(f'"{fitted.method}"', '"unknown"', 1))
+    with pytest.raises(ModelFormatError, match="a model of the unknown method 'unknown'"):
+        load_model(tmp_path)
+    with pytest.raises(ModelFormatError, match="holds a model of method 'unknown', not"):
+        type(fitted).load(tmp_path)

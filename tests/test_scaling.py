@@ -1,0 +1,48 @@
+"""Feature scaling by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml.scaling import FeatureScaler, fit_scaler
+
+SPARSE = sp.csr_matrix(np.array([[3, 4, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2]], np.float32))
+DENSE = sp.csr_matrix(np.array([[1, 10], [3, 10], [5, 40]], np.float32))
+
+
+def test_rows_get_length_one_and_empty_rows_stay_empty() -> None:
+    for scaling in ("rows", "auto"):
+        scaled = fit_scaler(SPARSE, scaling).transform(SPARSE)  # type: ignore[arg-type]
+        expected = [[0.6, 0.8, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
+        assert np.allclose(scaled.toarray(), expected)
+    assert SPARSE[0, 0] == 3
+
+
+def test_columns_get_mean_zero_and_spread_one() -> None:
+    for scaling in ("columns", "auto"):
+        scaler = fit_scaler(DENSE, scaling)  # type: ignore[arg-type]
+        assert scaler.mean is not None and scaler.spread is not None
+        assert np.allclose(scaler.mean, [3, 20]) and np.allclose(
+            scaler.spread, DENSE.toarray().std(0)
+        )
+        rows = (DENSE.toarray() - [3, 20]) / DENSE.toarray().std(0)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        assert np.allclose(scaler.transform(DENSE).toarray(), rows, atol=1e-6)
+
+
+def test_a_constant_column_is_no_division_by_zero() -> None:
+    constant = sp.csr_matrix(np.full((3, 2), 7, np.float32))
+    assert np.isfinite(fit_scaler(constant, "columns").transform(constant).toarray()).all()
+
+
+def test_none_changes_nothing() -> None:
+    assert (fit_scaler(DENSE, "none").transform(DENSE) != DENSE).nnz == 0
+
+
+@pytest.mark.parametrize("scaling", ["rows", "columns", "none"])
+def test_arrays_round_trip(scaling: str) -> None:
+    scaler = fit_scaler(DENSE, scaling)  # type: ignore[arg-type]
+    again = FeatureScaler.from_arrays(scaler.arrays())
+    assert np.array_equal(again.transform(DENSE).toarray(), scaler.transform(DENSE).toarray())

@@ -1,0 +1,125 @@
+"""A model folder: exact, atomic, and clear about damage."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml._storage import FORMAT, pack_csr, read_folder, unpack_csr, write_folder
+from dxml.exceptions import ModelFormatError
+
+ARRAYS = {
+    "w": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "ids": np.array([3, 1], np.int32),
+    "none": np.empty((0, 4), np.float32),
+}
+
+
+def test_round_trip_is_exact_and_memory_mapped(tmp_path: Path) -> None:
+    write_folder(tmp_path / "m", {"method": "x", "note": "ℓ"}, ARRAYS)
+    config, arrays = read_folder(tmp_path / "m")
+    assert config["method"] == "x" and config["note"] == "ℓ" and config["format"] == FORMAT
+    assert isinstance(arrays["w"].base, np.memmap)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert np.array_equal(arrays[name], array)
+    arrays["w"][:] = 0
+    assert np.array_equal(read_folder(tmp_path / "m")[1]["w"], ARRAYS["w"]), "the file was changed"
+
+
+def test_safetensors_itself_can_read_the_arrays(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    write_folder(tmp_path, {}, ARRAYS)
+    (file,) = tmp_path.glob("*.safetensors")
+    assert np.array_equal(load_file(file)["w"], ARRAYS["w"])
+
+
+def test_sparse_matrices_pack(tmp_path: Path) -> None:
+    labels = sp.csr_matrix(np.array([[1, 0], [0, 0], [1, 1]], dtype=bool))
+    values = sp.csr_matrix(np.array([[0.5, 0], [0, 2]], dtype=np.float32))
+    write_folder(tmp_path, {}, {**pack_csr("Y", labels), **pack_csr("X", values)})
+    _, arrays = read_folder(tmp_path)
+    assert (unpack_csr("Y", arrays) != labels).nnz == 0
+    assert np.array_equal(unpack_csr("X", arrays).toarray(), values.toarray())
+
+
+def test_a_new_model_replaces_the_old_and_its_file(tmp_path: Path) -> None:
+    write_folder(tmp_path, {"turn": 1}, ARRAYS)
+    write_folder(tmp_path, {"turn": 2}, {"w": ARRAYS["w"] + 1})
+    config, arrays = read_folder(tmp_path)
+    assert config["turn"] == 2 and arrays["w"][0, 0] == 1
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
+
+
+@pytest.mark.parametrize("fatal", [1, 2])
+def test_a_crash_leaves_the_old_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal: int
+) -> None:
+    write_folder(tmp_path, {"turn": 1}, ARRAYS)
+    calls = []
+
+    def crash(source: object, target: object) -> None:
+        calls.append(target)
+        if len(calls) == fatal:
+            raise OSError("power cut")
+        original(source, target)  # type: ignore[arg-type]
+
+    original = os.replace
+    monkeypatch.setattr("dxml._storage.os.replace", crash)
+    with pytest.raises(OSError, match="power cut"):
+        write_folder(tmp_path, {"turn": 2}, {"w": ARRAYS["w"] + 1})
+    config, arrays = read_folder(tmp_path)
+    assert config["turn"] == 1 and np.array_equal(arrays["w"], ARRAYS["w"])
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def _edit(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFormatError, match=r"no model here \(config.json is missing\)"):
+        read_folder(tmp_path)
+    write_folder(tmp_path, {}, ARRAYS)
+    _edit(tmp_path, format=FORMAT + 1)
+    with pytest.raises(ModelFormatError, match="format 2 is newer than this dxml can read"):
+        read_folder(tmp_path)
+    _edit(tmp_path, format="one")
+    with pytest.raises(ModelFormatError, match=r"not a dxml model \(no format number\)"):
+        read_folder(tmp_path)
+    _edit(tmp_path, format=FORMAT, arrays={})
+    with pytest.raises(ModelFormatError, match="the entry 'arrays' is missing or damaged"):
+        read_folder(tmp_path)
+    (tmp_path / "config.json").write_text("{half")
+    with pytest.raises(ModelFormatError, match="damaged, not valid JSON"):
+        read_folder(tmp_path)
+
+
+def test_damaged_arrays_are_named(tmp_path: Path) -> None:
+    write_folder(tmp_path, {}, ARRAYS)
+    (file,) = tmp_path.glob("*.safetensors")
+    content = file.read_bytes()
+    file.write_bytes(content[:-3])
+    with pytest.raises(ModelFormatError, match="expected .* bytes, got .* the file is damaged"):
+        read_folder(tmp_path)
+    file.write_bytes(b"\xff" * len(content))
+    with pytest.raises(ModelFormatError, match="damaged, not a safetensors file"):
+        read_folder(tmp_path)
+    file.unlink()
+    with pytest.raises(ModelFormatError, match="which is not there. Copy the whole folder"):
+        read_folder(tmp_path)
+
+
+def test_a_file_in_the_way_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    path.write_text("mine")
+    with pytest.raises(ModelFormatError, match="a model is saved as a folder, and this is a file"):
+        write_folder(path, {}, ARRAYS)
+    assert path.read_text() == "mine"

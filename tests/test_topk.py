@@ -1,0 +1,64 @@
+"""TopK and the tie rule, by hand and against a sort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dxml.topk import TopK, tie_order, topk_from_csr, topk_from_dense
+
+
+def by_sorting(scores: np.ndarray, frequency: np.ndarray, k: int) -> list[list[int]]:
+    """The rule, spelled out: score, then frequency, then id."""
+    ranked = []
+    for row in scores:
+        labels = [label for label in range(len(row)) if row[label] > -np.inf]
+        labels.sort(key=lambda label: (-row[label], -frequency[label], label))
+        ranked.append((labels + [-1] * k)[:k])
+    return ranked
+
+
+def test_ties_go_to_the_frequent_label_then_to_the_lower_id() -> None:
+    place = tie_order(np.array([1, 3, 3, 2]))
+    ranking = topk_from_dense(np.array([[1, 1, 1, 1], [0, 0, 0, 5]], np.float32), 4, place)
+    assert ranking.indices.tolist() == [[1, 2, 3, 0], [3, 1, 2, 0]]
+
+
+@given(st.data())
+def test_dense_selection_equals_sorting(data: st.DataObject) -> None:
+    n_labels = data.draw(st.integers(1, 8))
+    k = data.draw(st.integers(1, n_labels))
+    cell = st.sampled_from([-np.inf, 0.0, 0.5, 1.0])
+    rows = data.draw(st.lists(st.lists(cell, min_size=n_labels, max_size=n_labels), min_size=1))
+    frequency = np.array(
+        data.draw(st.lists(st.integers(0, 2), min_size=n_labels, max_size=n_labels))
+    )
+    scores = np.array(rows, np.float32)
+    ranking = topk_from_dense(scores, k, tie_order(frequency))
+    assert ranking.indices.tolist() == by_sorting(scores, frequency, k)
+
+
+def test_sparse_selection_takes_only_stored_scores() -> None:
+    scores = sp.csr_matrix(
+        (np.array([0.0, -1.0, 2.0], np.float32), np.array([2, 0, 1]), np.array([0, 2, 2, 3])),
+        shape=(3, 3),
+    )
+    ranking = topk_from_csr(scores, 2, tie_order(np.zeros(3)))
+    assert ranking.indices.tolist() == [[2, 0], [-1, -1], [1, -1]]
+    assert ranking.scores.tolist() == [[0, -1], [0, 0], [2, 0]]
+
+
+def test_to_csr_and_rows_leave_the_padding_out() -> None:
+    ranking = TopK(np.array([[2, 0], [1, -1]], np.int32), np.array([[3, 1], [2, 0]], np.float32))
+    assert ranking.to_csr(3).toarray().tolist() == [[1, 0, 3], [0, 2, 0]]
+    assert list(ranking.rows()) == [[(2, 3.0), (0, 1.0)], [(1, 2.0)]]
+    assert ranking.head(1).indices.tolist() == [[2], [1]]
+    assert len(TopK.concatenate([ranking, ranking])) == 4
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(ValueError, match=r"one shape \(n, k\), got \(1, 2\) and \(1, 3\)"):
+        TopK(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32))

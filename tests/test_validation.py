@@ -1,0 +1,84 @@
+"""Every way in which arrays can be wrong, and the sentence that says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml._validation import check_features, check_k, check_labels, check_pair
+from dxml.exceptions import DataFormatError
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.coo_matrix, sp.csr_array, list])
+def test_any_matrix_becomes_float32_csr(kind: type) -> None:
+    X = check_features(kind([[0, 2.5, 0], [1, 0, 0]]))
+    assert X.dtype == np.float32 and X.indices.dtype == np.int32
+    assert X.toarray().tolist() == [[0, 2.5, 0], [1, 0, 0]]
+
+
+def test_the_callers_matrix_is_left_alone() -> None:
+    messy = sp.csr_matrix(
+        (np.array([1, 2, 0], np.float32), np.array([1, 0, 2]), np.array([0, 3])), shape=(1, 3)
+    )
+    X = check_features(messy)
+    assert X.indices.tolist() == [0, 1] and X.data.tolist() == [2, 1]
+    assert messy.indices.tolist() == [1, 0, 2] and messy.data.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([["a"]], "X must hold numbers, got an array of <U1. Turn text into features"),
+        ([1.0, 2.0], r"X must have 2 dimensions \(points, features\), got 1. A single point"),
+        ([[0.0, np.nan]], "X must be finite, got nan at row 0, column 1. Replace or drop"),
+        ([[0, 0], [np.inf, 0]], "X must be finite, got inf at row 1, column 0"),
+        ([[1.0]], "X must have 2 features like the training data, got 1. Use the same"),
+    ],
+)
+def test_bad_features(X: object, message: str) -> None:
+    with pytest.raises(DataFormatError, match=message):
+        check_features(X, n_features=2)
+
+
+def test_label_lists_and_indicators_agree() -> None:
+    indicator = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])
+    for given in (indicator, sp.csr_matrix(indicator), [[0, 2], [], [1]], [[2, 0, 0], [], [1]]):
+        Y, names = check_labels(given)
+        assert names is None and Y.dtype == bool
+        assert Y.toarray().astype(int).tolist() == indicator.tolist()
+
+
+def test_names_become_sorted_columns() -> None:
+    Y, names = check_labels([["tea", "milk"], [], ["tea"]])
+    assert names is not None and names.tolist() == ["milk", "tea"]
+    assert Y.toarray().astype(int).tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        (np.array([[0.5]]), "Y must hold only 0 and 1, got 0.5. Binarise"),
+        (np.array([1, 0]), "Y must be a 0/1 matrix .* got an array of 1 dimension"),
+        (["tea"], "Y must be a list of label lists, got 'tea' at position 0. Put a single"),
+        ([[0], 1], "Y must be a list of label lists, got 1 at position 1"),
+        ([[0, "tea"]], "labels must be all ids or all names, got a mixture of int, str"),
+        ([[-1]], "label ids must not be negative, got -1"),
+    ],
+)
+def test_bad_labels(Y: object, message: str) -> None:
+    with pytest.raises(DataFormatError, match=message):
+        check_labels(Y)
+
+
+def test_pairs_need_equal_rows_and_a_label() -> None:
+    with pytest.raises(DataFormatError, match="X and Y must have equally many rows, got 2 and 1"):
+        check_pair([[1.0], [2.0]], [[0]])
+    with pytest.raises(DataFormatError, match="a label on at least one point, got 2 points with"):
+        check_pair([[1.0], [2.0]], np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("k", [0, 4, 1.5, True, "1"])
+def test_k_must_fit_the_labels(k: object) -> None:
+    with pytest.raises(DataFormatError, match="k must be a whole number from 1 to .* 3, got"):
+        check_k(k, 3)  # type: ignore[arg-type]

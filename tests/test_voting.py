@@ -1,0 +1,40 @@
+"""The vote, by hand and against a dense sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml.topk import tie_order
+from dxml.voting import vote
+
+
+def test_by_hand() -> None:
+    Y = sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool))
+    neighbours = np.array([[0, 1, 2], [2, -1, -1]], np.int32)
+    ranking = vote(neighbours, np.ones((2, 3), np.float32), Y, 3, tie_order(np.array([2, 1, 1])))
+    assert ranking.indices.tolist() == [[0, 1, 2], [2, -1, -1]]
+    assert ranking.scores.tolist() == [[2, 1, 1], [1, 0, 0]]
+
+
+def test_equals_the_dense_sum() -> None:
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix(rng.random((60, 12)) < 0.3)
+    neighbours = rng.integers(-1, 60, (25, 9)).astype(np.int32)
+    weights = rng.random((25, 9)).astype(np.float32)
+    ranking = vote(neighbours, weights, Y, 12, tie_order(np.bincount(Y.indices, minlength=12)))
+    dense = np.zeros((25, 12))
+    for i in range(25):
+        for j in range(9):
+            if neighbours[i, j] >= 0:
+                dense[i] += weights[i, j] * Y[neighbours[i, j]].toarray()[0]
+    assert np.allclose(ranking.to_csr(12).toarray(), dense, atol=1e-5)
+    assert (np.diff(ranking.scores, axis=1) <= 0).all()
+
+
+def test_no_queries() -> None:
+    Y = sp.csr_matrix(np.ones((1, 2), dtype=bool))
+    nothing = vote(
+        np.empty((0, 3), np.int32), np.empty((0, 3), np.float32), Y, 2, tie_order([1, 1])
+    )
+    assert nothing.indices.shape == (0, 2)
