@@ -1,34 +1,33 @@
 """Label vectors on Eurlex-4K's graph: ours against gensim's, in time and in P@1.
 
-    DXML_DATA=... python benchmarks/label_vectors.py [--epochs 1]
-
-Both train on the same walks (40 × 40, unweighted graph; window 10; 300-d), ours after a warm-up
-that compiles, gensim with two workers. P@1 is that of a quick stand-in for the encoder: a ridge
+`make bench-parts` runs this among the other parts. Both train on the same walks (40 × 40,
+unweighted graph; window 10; 300-d), ours after a warm-up that compiles, gensim with two workers. P@1 is that of a quick stand-in for the encoder: a ridge
 regression from the features to the mean label vectors, then an exact 20-NN cosine vote.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from dxml.data import load_dataset
+from dxml.data import Dataset
 from dxml.graph import label_graph
 from dxml.skipgram import random_label_vectors, train_skipgram
 from dxml.walks import random_walks
 
+Report = Callable[[str, str, str, float], None]
 DIM, WINDOW, N_NEIGHBORS, RIDGE = 300, 10, 20, 0.5
 
 
 class StandIn:
     """Ridge regression to unit mean label vectors, then a vote of the nearest training points."""
 
-    def __init__(self, train, test) -> None:
+    def __init__(self, train: Dataset, test: Dataset) -> None:
         self.Y, self.truth = train.Y.astype(np.float32), test.Y
         self.X, self.X_test = (_with_bias(normalize(part.X)) for part in (train, test))
         gram = (self.X.T @ self.X).toarray().astype(np.float64)
@@ -55,7 +54,9 @@ def _with_bias(X: sp.csr_matrix) -> sp.csr_matrix:
     return sp.hstack([X, np.ones((X.shape[0], 1), np.float32)]).tocsr()
 
 
-def gensim_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool, epochs: int):
+def gensim_vectors(
+    walks: np.ndarray, n_labels: int, hierarchical: bool
+) -> tuple[float, np.ndarray]:
     """Seconds and vectors of gensim's Word2Vec; the sentences are made outside the clock."""
     from gensim.models import Word2Vec
 
@@ -71,7 +72,7 @@ def gensim_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool, epochs:
         hs=int(hierarchical),
         negative=0 if hierarchical else 5,
         workers=2,
-        epochs=epochs,
+        epochs=1,
         seed=1,
     )
     seconds = time.perf_counter() - begin
@@ -82,7 +83,7 @@ def gensim_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool, epochs:
     return seconds, vectors
 
 
-def our_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool):
+def our_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool) -> tuple[float, np.ndarray]:
     """Seconds and vectors of `train_skipgram`, compiled."""
     train_skipgram(walks[:200], n_labels, 8, hierarchical=hierarchical, epochs=1)
     begin = time.perf_counter()
@@ -90,11 +91,8 @@ def our_vectors(walks: np.ndarray, n_labels: int, hierarchical: bool):
     return time.perf_counter() - begin, vectors
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=1, help="gensim's passes over the walks")
-    epochs = parser.parse_args().epochs
-    train, test = load_dataset("eurlex-4k", part="train"), load_dataset("eurlex-4k", part="test")
+def compare(train: Dataset, test: Dataset, report: Report) -> None:
+    """Both modes, ours and gensim's, on the same walks in the same run."""
     stand_in, n_labels = StandIn(train, test), train.Y.shape[1]
     graph = label_graph(train.Y)
     random_walks(graph, 1, 2, seed=0)
@@ -104,16 +102,11 @@ def main() -> None:
     for hierarchical in (False, True):
         mode = "hierarchical softmax" if hierarchical else "negative sampling"
         ours, vectors = our_vectors(walks, n_labels, hierarchical)
-        theirs, their_vectors = gensim_vectors(walks, n_labels, hierarchical, epochs)
-        print(
-            f"{mode}: dxml {ours:.1f} s, gensim {theirs:.1f} s, ratio {theirs / ours:.1f}; "
-            f"P@1 dxml {stand_in.precision_at_1(vectors):.2f}, "
-            f"gensim {stand_in.precision_at_1(their_vectors):.2f}",
-            flush=True,
-        )
+        theirs, their_vectors = gensim_vectors(walks, n_labels, hierarchical)
+        times = theirs / ours
+        what = f"label vectors, {mode}"
+        report(what, f"{ours:.1f} s", f"gensim {theirs:.1f} s / 5", times / 5)
+        here, there = (stand_in.precision_at_1(v) for v in (vectors, their_vectors))
+        report("  their P@1 through a ridge stand-in", f"{here:.2f}", f"{there:.2f}", here / there)
     unrelated = stand_in.precision_at_1(random_label_vectors(n_labels, DIM))
-    print(f"random vectors, no graph: P@1 {unrelated:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    print(f"random vectors, no graph, through the same stand-in: P@1 {unrelated:.2f}")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import label_vectors
 import torch
 
+import label_vectors
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.model import DXML
 

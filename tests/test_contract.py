@@ -22,6 +22,16 @@ from dxml.metrics import precision_at_k
 
 CHEAP: dict[str, dict[str, Any]] = {
     "dxml": {"epochs": 20, "walks_per_label": 10, "dim": 32, "hidden": 64},
+    "sleec": {"n_learners": 2, "n_clusters": 2, "dim": 20, "steps": 5},
+    "leml": {"iterations": 5},
+    "wsabie": {"dim": 20},
+    "cplst": {},
+    "cs": {},
+    "ml-cssp": {},
+    "fastxml": {"n_trees": 10},
+    "lpsr": {"leaf_size": 100},
+    "one-vs-all": {},
+    "knn": {},
 }
 """Settings that make a method quick on the planted data; every method has a line."""
 

@@ -67,7 +67,9 @@ def test_labels_without_an_edge_are_named_and_still_predicted() -> None:
 
 def test_a_graph_without_an_edge_is_refused_with_a_way_out() -> None:
     X, Y = np.eye(4), np.eye(4)
-    with pytest.raises(DataFormatError, match="the label graph has no edge.*label_vectors='random'"):
+    with pytest.raises(
+        DataFormatError, match="the label graph has no edge.*label_vectors='random'"
+    ):
         DXML(**QUICK).fit(X, Y)
     model = DXML(**QUICK, label_vectors="random", n_neighbors=1, n_partitions=1).fit(X, Y)
     assert len(model.isolated_labels_) == 0

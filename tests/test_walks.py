@@ -115,7 +115,9 @@ def test_more_walks_keep_the_first_ones(Y):
 
 def test_no_edge_no_walk():
     Y = csr_matrix(np.eye(3, dtype=bool))
-    message = "the label graph has no edge: .* Give a label graph of your own .label_graph=FILE., or use"
+    message = (
+        "the label graph has no edge: .* Give a label graph of your own .label_graph=FILE., or use"
+    )
     with pytest.raises(DataFormatError, match=message):
         random_walks(label_graph(Y), 1, 5, 0)
     with pytest.raises(DataFormatError, match=message):

@@ -16,6 +16,16 @@ __all__ = ["METHODS", "load_model", "method_class"]
 
 METHODS: dict[str, str] = {
     "dxml": "dxml.model:DXML",
+    "sleec": "dxml.baselines.sleec:SLEEC",
+    "leml": "dxml.baselines.leml:LEML",
+    "wsabie": "dxml.baselines.wsabie:WSABIE",
+    "cplst": "dxml.baselines.cplst:CPLST",
+    "cs": "dxml.baselines.cs:CompressedSensing",
+    "ml-cssp": "dxml.baselines.ml_cssp:MLCSSP",
+    "fastxml": "dxml.baselines.fastxml:FastXML",
+    "lpsr": "dxml.baselines.lpsr:LPSR",
+    "one-vs-all": "dxml.baselines.one_vs_all:OneVsAll",
+    "knn": "dxml.baselines.knn:KNN",
 }
 """Method name → ``module:Class``."""
 

@@ -27,7 +27,7 @@ from dxml.index import PartitionedIndex, check_partitions
 from dxml.losses import LossName
 from dxml.metrics import precision_at_k
 from dxml.scaling import FeatureScaler, Scaling, fit_scaler
-from dxml.skipgram import center_and_scale, train_skipgram
+from dxml.skipgram import center_and_scale, random_label_vectors, train_skipgram
 from dxml.topk import TopK
 from dxml.training import EncoderSettings, fit_encoder
 from dxml.voting import Vote, vote
@@ -131,9 +131,10 @@ class DXML(Classifier):
         exponent: Annotated[
             float, Range(-5, 5), "negatives are drawn by label frequency to this power"
         ] = 0.75,
-        center: Annotated[
-            bool, "subtract the mean label vector and scale each to length 1"
-        ] = True,
+        spectrum: Annotated[
+            float, Range(0, 1), "how much label vectors keep of the graph's scale; 0.5 as word2vec"
+        ] = 0.25,
+        center: Annotated[bool, "subtract the mean label vector and scale each to length 1"] = True,
         activation: Annotated[Activation, "after the hidden layer; linear: the ablation"] = "relu",
         dropout: Annotated[float, Range(0, 0.99), "share of the last layer dropped"] = 0.1,
         loss: Annotated[LossName, "distance between embedding and target"] = "smooth_l1",
@@ -176,6 +177,7 @@ class DXML(Classifier):
         self.softmax = softmax
         self.negatives = negatives
         self.exponent = exponent
+        self.spectrum = spectrum
         self.center = center
         self.activation = activation
         self.dropout = dropout
@@ -220,10 +222,10 @@ class DXML(Classifier):
     def _embed_labels(self, Y: sp.csr_matrix, progress: Progress) -> Floats:
         """V: Algorithm 1, lines 1 and 2."""
         dim = self.dim or (300 if self.n_labels_ >= LARGE else 100)
-        rng = spawn(self.random_state, "vectors")["vectors"]
         if self.label_vectors == "random":
             self.isolated_labels_ = np.empty(0, dtype=np.int32)
-            return rng.standard_normal((self.n_labels_, dim), dtype=np.float32)
+            seed = spawn_seed(self.random_state, "vectors")
+            return random_label_vectors(self.n_labels_, dim, seed)
         walks = self._walk(Y, progress)
         seen = np.bincount(walks.ravel(), minlength=self.n_labels_) > 0
         self.isolated_labels_ = np.flatnonzero(~seen).astype(np.int32)
@@ -235,6 +237,7 @@ class DXML(Classifier):
             negative=self.negatives,
             exponent=self.exponent,
             hierarchical=self.softmax == "hierarchical",
+            spectrum=self.spectrum,
             seed=spawn_seed(self.random_state, "skipgram"),
             device=resolve_device(self.device),
             progress=progress,

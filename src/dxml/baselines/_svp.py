@@ -97,7 +97,7 @@ def label_neighbours(Y: sp.csr_matrix, n_neighbors: int) -> sp.csr_matrix:
     return sp.csr_matrix(graph.maximum(graph.T))
 
 
-@numba.njit(cache=True, parallel=True)
+@numba.njit(cache=True, parallel=True, fastmath=True)
 def _residual(indptr, indices, data, Z, out):  # type: ignore[no-untyped-def]
     for i in numba.prange(indptr.shape[0] - 1):
         for p in range(indptr[i], indptr[i + 1]):
