@@ -1,8 +1,9 @@
 """Label vectors on Eurlex-4K's graph: ours against gensim's, in time and in P@1.
 
 `make bench-parts` runs this among the other parts. Both train on the same walks (40 × 40,
-unweighted graph; window 10; 300-d), ours after a warm-up that compiles, gensim with two workers. P@1 is that of a quick stand-in for the encoder: a ridge
-regression from the features to the mean label vectors, then an exact 20-NN cosine vote.
+unweighted graph; window 10; 300-d), ours after a warm-up that compiles, gensim with two workers.
+P@1 is that of a quick stand-in for the encoder: a ridge regression from the features to the mean
+label vectors, then an exact 20-NN cosine vote.
 """
 
 from __future__ import annotations

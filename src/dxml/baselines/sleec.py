@@ -23,7 +23,8 @@ Where we differ:
   solve the ridge regression, with an intercept, and keep the largest `density` share of the
   weights.
 - A vote weighs the cosine between the embeddings to the power `power`; theirs is a plain count
-  (``power=0``). It matters on validation data, see the parameters.
+  (``power=0``). Both it and the number of neighbours are chosen on held-out points by one more
+  learner, unless they are given.
 - With one cluster every learner would be the same, so there is one.
 """
 

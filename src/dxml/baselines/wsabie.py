@@ -217,12 +217,8 @@ class WSABIE(Classifier):
         return rank_product(codes, decoder, offset, k, self._tie_place)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        arrays = {"label_vectors": self.label_vectors_}
-        return {"history": self.history_}, {
-            **arrays,
-            **self.scaler_.arrays(),
-            **self.map_.arrays(),
-        }
+        parts = {**self.scaler_.arrays(), **self.map_.arrays()}
+        return {"history": self.history_}, {"label_vectors": self.label_vectors_, **parts}
 
     def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         self.history_ = list(config["history"])
