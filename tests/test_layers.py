@@ -13,6 +13,7 @@ LAYERS = [
     {"_random", "_progress", "_params", "_threads", "_device"},
     {"topk"},
     {"_validation", "_storage"},
+    {"_judging"},
     {
         "data",
         "metrics",
@@ -29,6 +30,7 @@ LAYERS = [
     {"base"},
     {"baselines", "model"},
     {"methods"},
+    {"bench"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

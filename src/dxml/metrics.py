@@ -15,16 +15,21 @@ Tagging, Ranking & Other Missing Label Applications", KDD 2016.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dxml._validation import check_labels
+from dxml._judging import (
+    Judged,
+    Labels,
+    Ranking,
+    check_depth,
+    check_truth,
+    judge,
+    row_of_each_entry,
+)
 from dxml.exceptions import DataFormatError
-from dxml.topk import TopK
 
 __all__ = [
     "coverage_at_k",
@@ -40,8 +45,6 @@ __all__ = [
     "recall_at_k",
 ]
 
-Ranking: TypeAlias = TopK | NDArray[Any]
-Labels: TypeAlias = sp.spmatrix | sp.sparray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -68,11 +71,12 @@ def precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> Y = sp.csr_matrix([[1, 0, 1], [0, 1, 0]], dtype=bool)
     >>> precision_at_k(Y, np.array([[0, 1], [1, -1]]), k=2)
     array([1. , 0.5])
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     hits = judged.hits.sum(axis=0).cumsum()
     return _ratio(hits, len(judged.hits) * np.arange(1, len(hits) + 1))
 
@@ -82,7 +86,7 @@ def recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 
     Parameters and return value are those of `precision_at_k`.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     hits = judged.hits.cumsum(axis=1)
     return _mean(_ratio(hits, judged.n_true[:, None]))
 
@@ -97,7 +101,7 @@ def ndcg_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     DCG@k = Σ_{i ≤ k} hit_i / log2(i + 1), divided for each point by what the best ranking of it
     attains: Σ_{i ≤ min(k, labels of the point)} 1 / log2(i + 1).
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     dcg = (judged.hits * _discounts(k)).cumsum(axis=1)
     return _mean(dcg / _ideal_dcg(judged.n_true, k))
 
@@ -164,7 +168,7 @@ def psp_at_k(
     averaged over all points, *then* divided: a ratio of means, as in every published table
     (the repository's page prints the gain alone).
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     weights = _check_inverse_propensity(inverse_propensity, judged.n_labels)
     gain = judged.hit_weights(weights).sum(axis=0).cumsum()
     best = _best_weights(judged, weights).sum(axis=0).cumsum()
@@ -183,7 +187,7 @@ def psndcg_at_k(
     A point's PSDCG@k = Σ_{i ≤ k} hit_i / (p_i log2(i + 1)) is divided by the point's ideal plain
     DCG (see `ndcg_at_k`); so is its best PSDCG@k. Both are averaged over points, then divided.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     weights = _check_inverse_propensity(inverse_propensity, judged.n_labels)
     ideal = _ideal_dcg(judged.n_true, k)
     gain = (judged.hit_weights(weights) * _discounts(k)).cumsum(axis=1) / ideal
@@ -209,7 +213,7 @@ def macro_precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     napkinXC has the same sum but divides by the largest label id it met plus one, which is L
     as soon as the last label occurs in the truth or the predictions.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     return np.array([_ratio(tp, predicted).mean() for tp, predicted in _label_counts(judged)])
 
 
@@ -220,7 +224,7 @@ def macro_recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     `macro_precision_at_k`: (1/L) Σ_l TP_l / (points with l), 0 for a label that no point has.
     So the best attainable is the share of labels that occur in Y, which may be below 1.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     actual = judged.label_frequency
     return np.array([_ratio(tp, actual).mean() for tp, _ in _label_counts(judged)])
 
@@ -232,7 +236,7 @@ def macro_f1_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     `macro_precision_at_k`: (1/L) Σ_l 2 TP_l / (PP_l + points with l), a mean of F1 values and
     not the F1 of the two macro means. A label neither predicted nor present counts 0.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     actual = judged.label_frequency
     return np.array(
         [_ratio(2 * tp, predicted + actual).mean() for tp, predicted in _label_counts(judged)]
@@ -244,7 +248,7 @@ def coverage_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 
     Parameters and return value are those of `precision_at_k`.
     """
-    judged = _judge(Y, ranking, k)
+    judged = judge(Y, ranking, k)
     covered = np.array([np.count_nonzero(tp) for tp, _ in _label_counts(judged)])
     return _ratio(covered, np.count_nonzero(judged.label_frequency))
 
@@ -278,13 +282,14 @@ def evaluate(
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> Y = sp.csr_matrix([[1, 0, 1], [0, 1, 0]], dtype=bool)
     >>> scores = evaluate(Y, np.array([[0, 1], [1, -1]]), ks=[1, 2])
     >>> scores["P@1"], scores["P@2"], scores["R@2"]
     (100.0, 50.0, 75.0)
     """
     places = _check_ks(ks)
-    given = _check_truth(Y), ranking, max(places)
+    given = check_truth(Y), ranking, max(places)
     values = {"P": precision_at_k(*given), "nDCG": ndcg_at_k(*given)}
     if inverse_propensity is not None:
         values["PSP"] = psp_at_k(*given, inverse_propensity)
@@ -297,63 +302,13 @@ def evaluate(
     return {f"{name}@{k}": 100 * float(at[k - 1]) for name, at in values.items() for k in places}
 
 
-# ---------------------------------------------------------------- a ranking held against the truth
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """The checked truth and the first k places of the checked ranking."""
-
-    truth: sp.csr_matrix  # (n_samples, n_labels), sorted, only True stored
-    labels: IntArray  # (n_samples, k), -1 for nothing
-    hits: NDArray[np.bool_]  # (n_samples, k)
-
-    @property
-    def n_labels(self) -> int:
-        return int(self.truth.shape[1])
-
-    @property
-    def n_true(self) -> IntArray:
-        """Number of labels of each point."""
-        return np.diff(self.truth.indptr).astype(np.int64)
-
-    @property
-    def label_frequency(self) -> IntArray:
-        """Number of points of each label."""
-        return np.bincount(self.truth.indices, minlength=self.n_labels)
-
-    def hit_weights(self, weights: FloatArray) -> FloatArray:
-        """The weight of the label at each place where it is right, else 0; (n_samples, k)."""
-        return np.where(self.hits, weights[self.labels], 0.0)
-
-
-def _judge(Y: Labels, ranking: Ranking, k: int) -> _Judged:
-    truth = _check_truth(Y)
-    labels = _check_ranking(ranking, truth.shape, _check_k(k))
-    return _Judged(truth, labels, _find_hits(truth, labels))
-
-
-def _find_hits(truth: sp.csr_matrix, labels: IntArray) -> NDArray[np.bool_]:
-    """Which of `labels` (n, k) are True in the truth, by searching row x L + label."""
-    n_samples, n_labels = truth.shape
-    true_keys = _row_of_each_entry(truth) * n_labels + truth.indices
-    keys = np.arange(n_samples)[:, None] * n_labels + labels
-    at = np.searchsorted(true_keys, keys)
-    found: NDArray[np.bool_] = np.append(true_keys, -1)[at] == keys  # -1: behind the last key
-    return found & (labels >= 0)
-
-
-def _row_of_each_entry(truth: sp.csr_matrix) -> IntArray:
-    return np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
-
-
-def _best_weights(judged: _Judged, weights: FloatArray) -> FloatArray:
+def _best_weights(judged: Judged, weights: FloatArray) -> FloatArray:
     """The k largest weights among each point's labels, in order, then zeros; (n_samples, k)."""
     truth, k = judged.truth, judged.hits.shape[1]
     by_weight = np.argsort(-weights, kind="stable")
     place = np.empty_like(by_weight)
     place[by_weight] = np.arange(len(place))
-    rows = _row_of_each_entry(truth)
+    rows = row_of_each_entry(truth)
     keys = np.sort(rows * judged.n_labels + place[truth.indices])  # rows stay where they are
     column = np.arange(len(rows)) - truth.indptr[rows]
     kept = column < k
@@ -362,7 +317,7 @@ def _best_weights(judged: _Judged, weights: FloatArray) -> FloatArray:
     return best
 
 
-def _label_counts(judged: _Judged) -> Iterator[tuple[IntArray, IntArray]]:
+def _label_counts(judged: Judged) -> Iterator[tuple[IntArray, IntArray]]:
     """For each place 1..k: how often each label has been right, and predicted, up to there."""
     right = np.zeros(judged.n_labels, dtype=np.int64)
     predicted = np.zeros_like(right)
@@ -396,79 +351,8 @@ def _mean(per_point: FloatArray) -> FloatArray:
     return np.asarray(per_point.mean(axis=0), np.float64)
 
 
-# ---------------------------------------------------------------- the door
-
-
-def _check_truth(Y: Any) -> sp.csr_matrix:
-    """Y as boolean CSR with sorted indices and nothing stored but True; Y itself is left alone."""
-    shape: tuple[int, ...] = getattr(Y, "shape", ())
-    if not sp.issparse(Y) or len(shape) != 2:
-        raise DataFormatError(
-            "Y must be a scipy.sparse matrix of shape (n_samples, n_labels); got "
-            f"{_describe(Y)}. Wrap it in scipy.sparse.csr_matrix(...)."
-        )
-    if 0 in shape:
-        raise DataFormatError(
-            f"Y must have at least one row and one label column; got shape {shape}. "
-            "There is nothing to average over."
-        )
-    return check_labels(Y)[0]
-
-
-def _check_ranking(ranking: Ranking, shape: tuple[int, int], k: int) -> IntArray:
-    """The first k places of the ranking as int64 (n_samples, k)."""
-    n_samples, n_labels = shape
-    given = ranking.indices if isinstance(ranking, TopK) else ranking
-    if not isinstance(given, np.ndarray) or given.ndim != 2 or given.dtype.kind not in "iu":
-        raise DataFormatError(
-            "ranking must be a TopK or an integer array of shape (n_samples, k) of label ids; got "
-            f"{_describe(given)}. Scores have to be ranked first."
-        )
-    if len(given) != n_samples:
-        raise DataFormatError(
-            f"Y and ranking must have as many rows; got {n_samples} and {len(given)}. "
-            "Pass the truth and the predictions of the same points."
-        )
-    if given.shape[1] < k:
-        raise DataFormatError(
-            f"k={k} needs a ranking of at least {k} places; got {given.shape[1]}. "
-            f"Predict with k={k}, or ask for a smaller k."
-        )
-    labels = given[:, :k].astype(np.int64)
-    _check_ids(labels, n_labels)
-    _check_no_repeats(labels)
-    return labels
-
-
-def _check_ids(labels: IntArray, n_labels: int) -> None:
-    wrong = (labels < -1) | (labels >= n_labels)
-    if wrong.any():
-        row, place = np.argwhere(wrong)[0]
-        raise DataFormatError(
-            f"ranking row {row}: label id {labels[row, place]} is outside 0..{n_labels - 1}, the "
-            "columns of Y. Number labels from 0 and pad with -1."
-        )
-
-
-def _check_no_repeats(labels: IntArray) -> None:
-    ordered = np.sort(labels, axis=1)
-    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if repeated.any():
-        row, place = np.argwhere(repeated)[0]
-        raise DataFormatError(
-            f"ranking row {row}: label {ordered[row, place]} stands there twice, expected each "
-            "label at most once. Drop the repeats and pad with -1."
-        )
-
-
-def _check_k(k: int) -> int:
-    if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
-        raise DataFormatError(f"k must be a whole number, 1 or more; got {k!r}. Try k=5.")
-    return int(k)
-
-
 def _check_ks(ks: Iterable[int]) -> list[int]:
-    places = [_check_k(k) for k in ks]
+    places = [check_depth(k) for k in ks]
     if not places:
         raise DataFormatError("ks must hold at least one k; got none. Try ks=(1, 3, 5).")
     return places
@@ -507,10 +391,3 @@ def _check_inverse_propensity(weights: NDArray[np.floating[Any]], n_labels: int)
             f"{checked.max()}. Pass 1/p, not the propensity p."
         )
     return checked
-
-
-def _describe(value: object) -> str:
-    shape = getattr(value, "shape", None)
-    dtype = getattr(value, "dtype", None)
-    name = type(value).__name__
-    return name if shape is None else f"{name} of {dtype}, shape {shape}"
