@@ -38,6 +38,7 @@ def test_safetensors_itself_can_read_the_arrays(tmp_path: Path) -> None:
     write_folder(tmp_path, {}, ARRAYS)
     (file,) = tmp_path.glob("*.safetensors")
     assert np.array_equal(load_file(file)["w"], ARRAYS["w"])
+    assert file.stat().st_mode == (tmp_path / "config.json").stat().st_mode
 
 
 def test_sparse_matrices_pack(tmp_path: Path) -> None:

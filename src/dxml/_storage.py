@@ -25,7 +25,7 @@ __all__ = ["FORMAT", "pack_csr", "read_folder", "unpack_csr", "write_folder"]
 
 FORMAT = 1
 """Raised by one when a reader of the old number could no longer read what is written.
-Each past number keeps a folder under tests/data/models that must go on loading."""
+Each past number keeps a folder under tests/models that must go on loading."""
 
 _DTYPES: dict[str, type[np.generic]] = {
     "F64": np.float64,
@@ -53,7 +53,10 @@ def write_folder(
     name = f"arrays-{secrets.token_hex(6)}.safetensors"
     partial = folder / f"{name}.partial"
     try:
+        partial.touch()
+        readable = partial.stat().st_mode  # safetensors makes files that only the owner can read
         save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, partial)
+        partial.chmod(readable)
         _flush(partial)
         os.replace(partial, folder / name)
         described = {"format": FORMAT, **config}

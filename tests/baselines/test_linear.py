@@ -75,7 +75,7 @@ def test_conjugate_gradient_solves_each_column_with_its_own_curvature(X: sp.csr_
 def test_liblinear_separates(loss: str) -> None:
     X = sp.csr_matrix(np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]] * 5))
     y = np.array([True, False] * 5)
-    weights, bias = liblinear(X, y, loss, 1.0, seed=0)  # type: ignore[arg-type]
+    weights, bias = liblinear(X, y, loss, 1.0)  # type: ignore[arg-type]
     scores = X @ weights + bias
     assert ((scores > 0) == y).all()
 
@@ -84,7 +84,7 @@ def test_squared_hinge_by_hand() -> None:
     # One feature x = ±1 with its sign as label: by symmetry b = 0, and
     # w²/2 + C n (1 − w)² is least at w = 2 C n / (1 + 2 C n) = 8/9 for C n = 4.
     X = sp.csr_matrix(np.array([[1.0], [-1.0]] * 2))
-    weights, bias = liblinear(X, np.array([True, False] * 2), "squared_hinge", 1.0, seed=0)
+    weights, bias = liblinear(X, np.array([True, False] * 2), "squared_hinge", 1.0)
     np.testing.assert_allclose(weights, [8 / 9], atol=1e-2)
     assert abs(bias) < 1e-2
 

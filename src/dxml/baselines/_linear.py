@@ -214,9 +214,9 @@ def ridge(gram: Gram, T: Doubles | sp.csr_matrix, alpha: float) -> LinearMap:
 
 
 def liblinear(
-    X: sp.csr_matrix, y: npt.NDArray[np.bool_], loss: Loss, C: float, seed: int
+    X: sp.csr_matrix, y: npt.NDArray[np.bool_], loss: Loss, C: float
 ) -> tuple[Doubles, float]:
-    """Weights and bias of one binary linear classifier.
+    """Weights and bias of one binary linear classifier, by Newton steps on the primal.
 
     Parameters
     ----------
@@ -225,11 +225,10 @@ def liblinear(
     C : float
         Weight of the loss beside ‖w‖² / 2; the bias is penalised as well.
     """
-    dual = X.nnz <= 0.2 * X.shape[0] * X.shape[1]  # coordinate descent likes empty rows
     if loss == "squared_hinge":
-        machine = LinearSVC(C=C, dual=dual, tol=0.1 if dual else 1e-2, random_state=seed)
+        machine = LinearSVC(C=C, dual=False, tol=1e-2)
     else:
-        machine = LogisticRegression(C=C, solver="liblinear", tol=1e-2, random_state=seed)
+        machine = LogisticRegression(C=C, solver="liblinear", tol=1e-2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)

@@ -2,7 +2,7 @@
 
 Y.-N. Chen, H.-T. Lin: Feature-aware Label Space Dimension Reduction for Multi-label
 Classification. NIPS 2012. With Z = Y − 1 ȳᵀ and the ridge regression hat matrix
-P = X (Xᵀ X + α I)⁻¹ Xᵀ, its Algorithm 1 takes the `dim` leading eigenvectors V of
+P = X (Xᵀ X + α I)⁻¹ Xᵀ, it takes the `dim` leading eigenvectors V of
 
     Zᵀ P Z   (n_labels × n_labels),
 

@@ -2,12 +2,12 @@
 
 D. Hsu, S. Kakade, J. Langford, T. Zhang: Multi-Label Prediction via Compressed Sensing. NIPS 2009.
 A random matrix A of shape (dim, n_labels) with independent entries N(0, 1/dim) compresses a label
-vector to A y. Training is a regression of the codes A y on the features (its Algorithm 1), here
-ridge regression. A predicted code z is decoded (its Algorithm 2) by a sparse recovery algorithm:
+vector to A y. Training is a regression of the codes A y on the features, here
+ridge regression. A predicted code z is decoded by a sparse recovery algorithm:
 
     ŷ ≈ argmin ‖z − A y‖²  over y with at most s nonzeros.
 
-The decoder is orthogonal matching pursuit (its section 4): s times, take the label whose column
+The decoder is orthogonal matching pursuit: s times, take the label whose column
 correlates most with what is left of z, and fit all labels taken so far by least squares. The
 correlation decoder scores labels by Aᵀ z alone.
 

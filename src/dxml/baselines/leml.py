@@ -1,22 +1,23 @@
 """LEML: a low-rank linear map from features to labels.
 
 H.-F. Yu, P. Jain, P. Kar, I. Dhillon: Large-scale Multi-label Learning with Missing Labels.
-ICML 2014. With the squared loss and every label observed, its problem (3) with the trace norm
-written as in its (5) is
+ICML 2014. With the squared loss and every label observed, its problem, with the trace norm
+written as a sum over the two factors, is
 
     min_{W, H} J(W, H) = ½ ‖Y − X W Hᵀ‖² + ½ λ (‖W‖² + ‖H‖²),   W: d × r, H: L × r,
 
 solved by turns, each an exact least squares problem:
 
     H ← Yᵀ A (Aᵀ A + λ I)⁻¹  with A = X W;
-    W: Xᵀ X W (Hᵀ H) + λ W = Xᵀ Y H by conjugate gradients, section 3.1.
+    W: Xᵀ X W (Hᵀ H) + λ W = Xᵀ Y H by conjugate gradients.
 
 Labels are ranked by the rows of X W Hᵀ. No array has both n and L as its sides.
 
 Where we differ: X and Y are centred, which is the same as an intercept for each label that is not
 penalised; the means are carried along, so both stay sparse. Hᵀ H = Q Λ Qᵀ is diagonalised first,
-after which the columns of W Q are independent systems (λᵢ Xᵀ X + λ I) and conjugate gradients
-needs a fraction of the steps. Training stops when a turn lowers J by less than `tolerance`.
+after which the columns of W Q are independent systems (λᵢ Xᵀ X + λ I), each
+with its own steps of conjugate gradients. Training stops when a turn lowers J by less than
+`tolerance`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ML-CSSP: predict a few labels, chosen by their leverage, and the others from them.
 
 W. Bi, J. Kwok: Efficient Multi-label Classification with Many Labels. ICML 2013. Label selection
-is a column subset selection problem: find r columns C of Y that leave ‖Y − Y_C Y_C⁺ Y‖ small. Its
-Algorithm 1 draws them at random by the leverage scores
+is a column subset selection problem: find r columns C of Y that leave ‖Y − Y_C Y_C⁺ Y‖ small. It
+draws them at random by the leverage scores
 
     p_l = ‖(V_r)_l‖² / r,   V_r the r leading right singular vectors of Y,
 

@@ -55,7 +55,7 @@ from dxml.voting import vote
 
 __all__ = ["SLEEC"]
 
-POINTS_PER_CLUSTER = 6000  # the paper's
+POINTS_PER_CLUSTER = 6000
 KMEANS_STEPS = 10
 LEAST = 1e-12  # weight of a vote at a right angle; above 0, so that every neighbour counts
 SIZES = (50, 20, 10, 100)

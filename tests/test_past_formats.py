@@ -1,0 +1,35 @@
+"""Models written by every past format go on loading, and rank as they did.
+
+A folder under tests/models is made once, by the version that introduced its format:
+
+    model = DXML(dim=4, hidden=8, epochs=5, n_neighbors=3, n_partitions=2, device="cpu")
+    model.fit(data.X, names).save("tests/models/format-1")      # data and names as below
+    ranking.json: model.predict_topk(data.X[:5], 3), the indices
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dxml._storage import FORMAT
+from dxml.data import Dataset, make_planted
+from dxml.methods import load_model
+
+MODELS = Path(__file__).parent / "models"
+
+
+def planted() -> tuple[Dataset, list[list[str]]]:
+    data = make_planted(40, 12, 6, labels_per_point=2, features_per_point=4, random_state=0)
+    return data, [[f"label {label}" for label in row.indices] for row in data.Y]
+
+
+@pytest.mark.parametrize("number", range(1, FORMAT + 1))
+def test_past_formats_load(number: int) -> None:
+    folder = MODELS / f"format-{number}"
+    model = load_model(folder)
+    expected = json.loads((folder / "ranking.json").read_text())
+    assert model.predict_topk(planted()[0].X[:5], 3).indices.tolist() == expected
+    assert model.label_names_ is not None and model.label_names_[0] == "label 0"
