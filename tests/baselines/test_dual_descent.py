@@ -48,3 +48,12 @@ def test_points_without_features_move_only_the_bias() -> None:
     Y = sp.csc_matrix(np.array([[1], [1], [1], [0]], dtype=bool))
     weights = train_labels(X, Y, np.array([0]), 1.0, tolerance=1e-4, passes=1000)
     assert (weights[0, :-1] == 0).all() and weights[0, -1] > 0
+
+
+def test_by_hand() -> None:
+    # One feature x = ±1 with its sign as label: by symmetry b = 0, and
+    # w²/2 + C n (1 − w)² is least at w = 2 C n / (1 + 2 C n) = 8/9 for C n = 4.
+    X = sp.csr_matrix(np.array([[1.0], [-1.0]] * 2, np.float32))
+    Y = sp.csc_matrix(np.array([[1], [0]] * 2, dtype=bool))
+    weights = train_labels(X, Y, np.array([0]), 1.0, tolerance=1e-4, passes=1000)
+    assert np.allclose(weights[0], [8 / 9, 0], atol=1e-3)

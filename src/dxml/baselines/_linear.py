@@ -1,4 +1,4 @@
-"""What the linear methods share: ridge regression, liblinear, and ranking by a product.
+"""What the linear methods share: ridge and logistic regression, and ranking by a product.
 
 Ridge regression with an intercept that is not penalised,
 
@@ -24,7 +24,6 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
 
 from dxml.encoder import sparse_product
 from dxml.topk import TopK, insert_best
@@ -36,7 +35,7 @@ __all__ = [
     "LowRankScores",
     "conjugate_gradient",
     "label_offset",
-    "liblinear",
+    "logistic",
     "rank_product",
     "rank_sparse",
     "ridge",
@@ -213,10 +212,8 @@ def ridge(gram: Gram, T: Doubles | sp.csr_matrix, alpha: float) -> LinearMap:
     return LinearMap(weights.astype(np.float32), bias.astype(np.float32))
 
 
-def liblinear(
-    X: sp.csr_matrix, y: npt.NDArray[np.bool_], loss: Loss, C: float
-) -> tuple[Doubles, float]:
-    """Weights and bias of one binary linear classifier, by Newton steps on the primal.
+def logistic(X: sp.csr_matrix, y: npt.NDArray[np.bool_], C: float) -> tuple[Doubles, float]:
+    """Weights and bias of one binary logistic regression, by liblinear's Newton steps.
 
     Parameters
     ----------
@@ -225,10 +222,7 @@ def liblinear(
     C : float
         Weight of the loss beside ‖w‖² / 2; the bias is penalised as well.
     """
-    if loss == "squared_hinge":
-        machine = LinearSVC(C=C, dual=False, tol=1e-2)
-    else:
-        machine = LogisticRegression(C=C, solver="liblinear", tol=1e-2)
+    machine = LogisticRegression(C=C, solver="liblinear", tol=1e-2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)

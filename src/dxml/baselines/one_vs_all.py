@@ -1,10 +1,9 @@
 """1-vs-All: a linear classifier for each label by itself.
 
-R. Rifkin, A. Klautau: In Defense of One-Vs-All Classification. JMLR 5, 2004. The solver is
-that of liblinear (R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang, C.-J. Lin: LIBLINEAR, a Library
-for Large Linear Classification. JMLR 9, 2008): itself for dense features and the logistic loss, and
-its dual coordinate descent in a form that repeats by seed (`_dual_descent`) for sparse ones.
-For each label l, with signs t_il = 2 y_il − 1,
+R. Rifkin, A. Klautau: In Defense of One-Vs-All Classification. JMLR 5, 2004. The squared
+hinge is solved by coordinate descent on the dual (`_dual_descent`), the logistic loss by liblinear
+(R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang, C.-J. Lin: LIBLINEAR, a Library for Large Linear
+Classification. JMLR 9, 2008). For each label l, with signs t_il = 2 y_il − 1,
 
     min_{w, b} ½ (‖w‖² + b²) + C Σ_i max(0, 1 − t_il (xᵢᵀ w + b))²
 
@@ -33,13 +32,12 @@ from dxml._random import spawn_seed
 from dxml._storage import pack_csr, unpack_csr
 from dxml.base import Classifier
 from dxml.baselines._dual_descent import train_labels
-from dxml.baselines._linear import Loss, label_offset, liblinear, rank_sparse
+from dxml.baselines._linear import Loss, label_offset, logistic, rank_sparse
 from dxml.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.topk import TopK
 
 __all__ = ["OneVsAll"]
 
-SPARSE = 0.2  # share of non-zeros up to which coordinate descent on the dual is the quicker solver
 BLOCK = 16_000_000  # weights in training at a time
 LARGE = 3_000  # labels from which on most are rare, and a weaker penalty is better
 Kept = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], float]
@@ -66,7 +64,7 @@ class OneVsAll(Classifier):
     """
 
     method: ClassVar[str] = "one-vs-all"
-    summary: ClassVar[str] = "a linear classifier for each label by itself (liblinear)"
+    summary: ClassVar[str] = "a linear classifier for each label by itself"
 
     def __init__(
         self,
@@ -105,8 +103,7 @@ class OneVsAll(Classifier):
 
     def _train_all(self, X: sp.csr_matrix, columns: sp.csc_matrix, seed: int) -> Iterator[Kept]:
         """What is worth keeping of each label's weights, label after label."""
-        sparse = X.nnz <= SPARSE * X.shape[0] * X.shape[1]
-        if self.loss == "squared_hinge" and sparse:
+        if self.loss == "squared_hinge":
             step = max(numba.get_num_threads(), BLOCK // (X.shape[1] + 1))
             for start in range(0, self.n_labels_, step):
                 labels = np.arange(start, min(start + step, self.n_labels_))
@@ -122,7 +119,7 @@ class OneVsAll(Classifier):
                 return self._keep(np.empty(0, np.float32), 0.0, frequency)
             y = np.zeros(self.n_samples_, dtype=bool)
             y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = True
-            return self._keep(*liblinear(doubles, y, self.loss, self.C_), frequency)
+            return self._keep(*logistic(doubles, y, self.C_), frequency)
 
         with ThreadPoolExecutor(numba.get_num_threads()) as pool:
             yield from pool.map(train, range(self.n_labels_))

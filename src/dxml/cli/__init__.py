@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from dxml.cli import data, evaluate, methods, predict, train
+from dxml.cli import bench, data, evaluate, methods, predict, train
 from dxml.exceptions import DxmlError
 
 __all__ = ["app", "main"]
@@ -47,6 +47,7 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("methods")(methods.methods)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

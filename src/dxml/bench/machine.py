@@ -1,0 +1,108 @@
+"""What a number was measured with: machine, versions, commit, memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import dxml
+
+__all__ = ["commit", "cores", "describe_machine", "describe_versions", "machine_name", "peak_bytes"]
+
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "torch")
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu_model() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text("utf-8"))
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def _gpu_name() -> str | None:
+    """Of the GPU that torch would use, where torch is loaded already."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    return str(torch.cuda.get_device_name())
+
+
+def describe_machine() -> dict[str, Any]:
+    """CPU, cores, memory and GPU."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": _cpu_model(),
+        "cores": cores(),
+        "memory_gib": round(memory / 2**30),
+        "gpu": _gpu_name(),
+    }
+
+
+def machine_name(machine: dict[str, Any]) -> str:
+    """One line for a page.
+
+    >>> machine_name({"cpu": "Some CPU", "cores": 2, "memory_gib": 8, "gpu": None})
+    'Some CPU, 2 cores, 8 GiB'
+    """
+    name = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
+    return f"{name}, {machine['gpu']}" if machine.get("gpu") else name
+
+
+def describe_versions() -> dict[str, str]:
+    """Python, dxml and the packages that do the computing."""
+    versions = {"python": platform.python_version(), "dxml": dxml.__version__}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "absent"
+    return versions
+
+
+def commit() -> str:
+    """The commit of the source, with ``+`` where files have changed; the version without git."""
+    source = Path(dxml.__file__).parent
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(source), *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        if not git("ls-files", "__init__.py"):
+            return dxml.__version__
+        changed = git("status", "--porcelain", "--untracked-files=no", ".")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return dxml.__version__
+
+
+def peak_bytes() -> int:
+    """Most memory this process has held at once.
+
+    Linux counts what the parent held before ``exec`` into getrusage's ru_maxrss; VmHWM is our own.
+    """
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8"))
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
