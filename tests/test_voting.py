@@ -38,3 +38,11 @@ def test_no_queries() -> None:
         np.empty((0, 3), np.int32), np.empty((0, 3), np.float32), Y, 2, tie_order([1, 1])
     )
     assert nothing.indices.shape == (0, 2)
+
+
+def test_weights_may_be_zero_or_cancel() -> None:
+    Y = sp.csr_matrix(np.ones((50, 2), dtype=bool))
+    neighbours = np.arange(50, dtype=np.int32)[None]
+    for weights in (np.zeros((1, 50)), np.resize([1.0, -1.0], (1, 50))):
+        ranking = vote(neighbours, weights.astype(np.float32), Y, 2, tie_order(np.array([1, 2])))
+        assert ranking.indices.tolist() == [[1, 0]] and ranking.scores.tolist() == [[0, 0]]

@@ -24,6 +24,7 @@ def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  #
     for chunk in numba.prange(n_chunks):
         votes = np.zeros(n_labels, dtype=np.float32)
         named = np.empty(n_labels, dtype=np.int32)
+        named_by = np.full(n_labels, -1, dtype=np.int64)  # the last query that named a label
         for i in range(
             chunk * neighbours.shape[0] // n_chunks, (chunk + 1) * neighbours.shape[0] // n_chunks
         ):
@@ -34,7 +35,9 @@ def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  #
                     continue
                 for p in range(indptr[point], indptr[point + 1]):
                     label = labels[p]
-                    if votes[label] == 0:
+                    if named_by[label] != i:
+                        named_by[label] = i
+                        votes[label] = 0
                         named[count] = label
                         count += 1
                     votes[label] += weights[i, j]
@@ -42,7 +45,6 @@ def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  #
             for j in range(count):
                 label = named[j]
                 filled = insert_best(ids[i], scores[i], filled, label, votes[label], place)
-                votes[label] = 0
 
 
 def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids) -> TopK:
@@ -53,7 +55,7 @@ def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids)
     neighbours : int32 array of shape (n_samples, n_neighbors)
         Rows of Y; -1 where a point has fewer neighbours.
     weights : float32 array of shape (n_samples, n_neighbors)
-        Positive: 1 for the sum of the neighbours' labels, 1/k for their mean.
+        1 for the sum of the neighbours' labels, 1/k for their mean.
     Y : csr_matrix of shape (n_train, n_labels)
     place : int32 array of shape (n_labels,)
         From `dxml.topk.tie_order`.

@@ -48,7 +48,7 @@ NEWTON_STEPS = 20
 COSTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """The C tried on held-out points, in this order."""
 TRIED_TREES = 10
-MOST_HELD, MOST_KEPT = 2000, 5000  # points to choose C with; more do not change the choice
+MOST_HELD, MOST_KEPT = 2000, 5000  # points to choose C with: bounds the time
 TOLERANCE = 0.1  # of the logistic regression: its violation, relative to that of w = 0
 
 

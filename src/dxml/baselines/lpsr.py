@@ -16,8 +16,8 @@ Bayes, with x_j read as the count of feature j and N_lj its sum over the points 
     s_l(x) = log n_l / n + Σ_j x_j log (N_lj + a) / (Σ_j N_lj + a d).
 
 Where we differ: the paper weighs a point in k-means by how well the base ranks its labels, and a
-label in a leaf by the base's rank of it. On the training data 1-vs-All ranks nearly all labels
-right, so both weights are one here.
+label in a leaf by the base's rank of it. Both weights are one here, which saves ranking every
+training point by the base.
 """
 
 from __future__ import annotations

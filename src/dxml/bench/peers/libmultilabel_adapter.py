@@ -1,0 +1,42 @@
+"""LibMultiLabel: linear one-versus-rest, or a tree (which fails on labels without points)."""
+
+from __future__ import annotations
+
+import pickle
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = 1000  # points whose scores of all labels are held at a time
+
+
+def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, Any]:
+    return X.astype(np.float64), Y.astype(np.float64)
+
+
+def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, seed: int) -> Any:
+    linear = import_module("libmultilabel.linear")
+    X, Y = data
+    np.random.seed(seed)
+    if parameters["tree"]:
+        model = linear.train_tree(Y, X, "-s 2 -e 0.0001 -c 1", verbose=False)
+    else:
+        model = linear.train_1vsrest(Y, X, options="-s 2", verbose=False)
+    with open(folder / "model.pickle", "wb") as file:  # its own format
+        pickle.dump(model, file)
+    return model
+
+
+def predict(model: Any, X: Any, k: int, threads: int) -> tuple[Any, Any]:
+    linear = import_module("libmultilabel.linear")
+    indices, scores = [], []
+    for start in range(0, X.shape[0], ROWS):
+        values = np.asarray(
+            linear.predict_values(model, X[start : start + ROWS].astype(np.float64))
+        )
+        order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+        indices.append(order)
+        scores.append(np.take_along_axis(values, order, axis=1))
+    return np.concatenate(indices), np.concatenate(scores)

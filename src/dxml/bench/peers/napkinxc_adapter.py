@@ -1,0 +1,34 @@
+"""napkinXC: probabilistic label trees, or binary relevance. Its seed holds for one thread only."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, list[list[int]]]:
+    ends = zip(Y.indptr[:-1], Y.indptr[1:], strict=True)
+    return X, [Y.indices[start:stop].tolist() for start, stop in ends]
+
+
+def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, seed: int) -> Any:
+    models = import_module("napkinxc.models")
+    X, Y = data
+    if parameters["one_vs_all"]:
+        model = models.BR(str(folder), threads=threads, seed=seed)
+    else:
+        model = models.PLT(str(folder), ensemble=parameters["ensemble"], threads=threads, seed=seed)
+    model.fit(X, Y)
+    return model
+
+
+def predict(model: Any, X: Any, k: int, threads: int) -> tuple[Any, Any]:
+    indices = np.full((X.shape[0], k), -1, dtype=np.int32)
+    scores = np.zeros((X.shape[0], k), dtype=np.float32)
+    for i, row in enumerate(model.predict_proba(X, top_k=k)):
+        for place, (label, score) in enumerate(row[:k]):
+            indices[i, place], scores[i, place] = label, score
+    return indices, scores

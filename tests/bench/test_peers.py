@@ -1,0 +1,135 @@
+"""The machinery of peers, with a peer that is a few lines of text and needs no network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dxml.bench import peers, worker
+from dxml.bench.peers import PEERS, Peer, environment
+from dxml.bench.peers.environment import PeerError, make_environment
+from dxml.bench.results import Store
+from dxml.bench.runner import run_experiment
+from dxml.bench.spec import Run
+
+from .conftest import PLANTED, QUICK, experiment, plan
+
+POPULAR = """
+import numpy as np
+
+def prepare(X, Y, folder):
+    assert np.allclose(X.multiply(X).sum(axis=1), 1, atol=1e-4)
+    return Y
+
+def train(Y, folder, parameters, threads, seed):
+    order = np.argsort(-np.asarray(Y.sum(axis=0)).ravel(), kind="stable")
+    (folder / "model.txt").write_text("x" * parameters["size"])
+    return order
+
+def predict(order, X, k, threads):
+    n = X.shape[0]
+    return np.tile(order[:k], (n, 1)), np.ones((n, k))
+"""
+RUN = Run(PLANTED, 1, "peer:popular", (("size", 321),), 0, k=5)
+
+
+@pytest.fixture
+def popular(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Peer]:
+    """Registers a peer that runs in this very environment."""
+
+    def register(source: str) -> Peer:
+        path = tmp_path / "adapter.py"
+        path.write_text(source, "utf-8")
+        peer = Peer("popular", "Most popular", (), path, {"size": 10})
+        monkeypatch.setitem(peers.PEERS, "popular", peer)
+        return peer
+
+    monkeypatch.setattr(worker, "make_environment", lambda *_: Path(sys.executable))
+    return register
+
+
+def test_a_peer_is_a_row(popular: Callable[[str], Peer], store: Store) -> None:
+    popular(POPULAR)
+    run_experiment(experiment(plan(RUN, "Most popular")), store, QUICK)
+    stored = store.get(RUN)
+    assert stored is not None and stored.status == "done", stored
+    frequency = worker.load_parts(PLANTED, 1)[0].Y.getnnz(axis=0)
+    best = np.argsort(-frequency, kind="stable")[:5]
+    assert (stored.ranking().indices == best).all()
+    assert stored.record["model_bytes"] == 321
+    assert stored.record["memory"]["peak"] > 10_000_000
+    assert {"read", "prepare", "train", "predict"} <= set(stored.record["stages"])
+
+
+def test_a_peer_that_crashes_is_a_row_that_says_so(
+    popular: Callable[[str], Peer], store: Store
+) -> None:
+    popular(POPULAR.replace("return order", "raise ValueError('no labels')"))
+    run_experiment(experiment(plan(RUN)), store, QUICK)
+    stored = store.get(RUN)
+    assert stored is not None and stored.status == "failed"
+    assert "the run of popular ended with code 1" in stored.record["error"]
+    assert "ValueError: no labels" in stored.record["error"]
+    popular(POPULAR.replace("return order", "import os; os.kill(os.getpid(), 11)"))
+    run_experiment(experiment(plan(RUN)), store, QUICK, retry_failed=True)
+    assert "ended with signal 11" in store.get(RUN).record["error"]  # type: ignore[union-attr]
+
+
+def test_an_environment_is_made_once_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    def call(command: list[str], what: str, env: object = None) -> None:
+        calls.append(command)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+
+    monkeypatch.setattr(environment, "_call", call)
+    peer = PEERS["pecos"]
+    python = make_environment(peer, tmp_path)
+    assert [command[-1] for command in calls[1:]] == ["torch==2.13.0", "libpecos==1.2.8"]
+    assert all(command[0] == str(python) for command in calls[1:])
+    assert make_environment(peer, tmp_path) == python and len(calls) == 3
+    other = make_environment(replace(peer, steps=(("libpecos==1.2.7",),)), tmp_path)
+    assert other != python and len(calls) == 5
+
+
+def test_an_interrupted_installation_starts_afresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(command: list[str], what: str, env: object = None) -> None:
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        else:
+            raise PeerError("no network")
+
+    monkeypatch.setattr(environment, "_call", call)
+    for _ in range(2):
+        with pytest.raises(PeerError, match="no network"):
+            make_environment(PEERS["omikuji"], tmp_path)
+
+
+@pytest.mark.slow
+def test_a_real_environment_and_a_package_that_is_not_there(tmp_path: Path) -> None:
+    missing = Peer("lost", "Lost", ((str(tmp_path / "nowhere"),),), tmp_path / "a.py")
+    with pytest.raises(PeerError, match="installing .*nowhere ended with code 1"):
+        make_environment(missing, tmp_path / "envs")
+    assert (make_environment(replace(missing, steps=()), tmp_path / "envs")).is_file()
+
+
+@pytest.mark.parametrize("peer", PEERS.values(), ids=lambda peer: peer.name)
+def test_every_peer_has_an_adapter_and_pinned_versions(peer: Peer) -> None:
+    source = peer.adapter.read_text("utf-8")
+    compile(source, str(peer.adapter), "exec")
+    assert all(f"def {name}(" in source for name in ("prepare", "train", "predict"))
+    assert "dxml" not in source
+    words = [word for step in peer.steps for word in step]
+    assert words and all("==" in word for word in words)
+    if peer.name in ("pecos", "libmultilabel"):
+        assert peer.steps[0] == ("torch==2.13.0",)

@@ -1,0 +1,106 @@
+"""Summaries worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dxml.bench import scoring
+from dxml.bench.results import Store, Stored
+from dxml.bench.spec import Run
+from dxml.bench.summary import load_rows, load_summaries, summarise, write_summary
+from dxml.bench.worker import Settings, failure
+from dxml.exceptions import DataFormatError
+
+from .conftest import PLANTED, experiment, plan
+
+
+@pytest.fixture(autouse=True)
+def scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P@1 is ten times the first label of the ranking; no data is needed."""
+
+    def compute(ranking: scoring.TopK, truth: object) -> dict[str, object]:
+        share = float(10 * ranking.indices[0, 0])
+        bands = {band: {"labels": 2, "found@5": share} for band in scoring.BANDS}
+        return {"scores": {"P@1": share}, "bands": bands}
+
+    monkeypatch.setattr(scoring, "compute", compute)
+    monkeypatch.setattr(scoring.Truth, "load", lambda *_: None)
+
+
+def runs(n: int, method: str = "knn") -> list[Run]:
+    return [Run(PLANTED, split, method, (), 0) for split in range(1, n + 1)]
+
+
+def test_means_and_deviations(store: Store, put: Callable[..., Stored]) -> None:
+    first, second, third = runs(3)
+    put(first, [[2]], seconds=1.0)
+    put(second, [[3]], seconds=2.0)
+    put(third, [[7]], seconds=6.0, date="2026-02-01T00:00:00+00:00", commit="abd")
+    summary = summarise(experiment(*map(plan, (first, second, third))), store)
+    (row,) = summary["rows"]
+    assert row["scores"]["P@1"] == {"mean": 40.0, "std": round(np.std([20, 30, 70], ddof=1), 4)}
+    assert row["seconds"]["train"]["mean"] == 3.0
+    assert row["stages"]["encoder"]["mean"] == 3.0
+    assert row["bands"]["tail"]["found@5"]["mean"] == 40.0
+    assert row["splits"] == [1, 2, 3] and row["runs"] == row["planned"] == 3
+    assert row["chosen"] == {"n_neighbors_": [5, 5, 5]}
+    assert row["peak_bytes"]["mean"] == 200_000_000 and row["devices"] == ["cpu"]
+    assert summary["machines"] == ["Some CPU, 2 cores, 8 GiB"]
+    assert summary["commits"] == ["abc", "abd"] and summary["dates"] == ["2026-01-02", "2026-02-01"]
+    assert summary["data"][PLANTED]["train"] == 72
+
+
+def test_one_run_has_no_deviation(store: Store, put: Callable[..., Stored]) -> None:
+    (run,) = runs(1)
+    put(run, [[2]])
+    (row,) = summarise(experiment(plan(run)), store)["rows"]
+    assert row["scores"]["P@1"] == {"mean": 20.0, "std": None}
+
+
+def test_failed_and_missing_runs_are_told(store: Store, put: Callable[..., Stored]) -> None:
+    first, second = runs(2)
+    store.put(first, failure("MemoryError: too much", "", Settings()), None)
+    (row,) = load_rows([summarise(experiment(plan(first), plan(second)), store)])
+    assert not row.measured and row.mean("P@1") is None and row.number("ms_per_point") is None
+    assert row.why_not == "MemoryError: too much"
+    (missing,) = load_rows([summarise(experiment(plan(second)), store)])
+    assert missing.why_not == "planned, not run yet" and missing.second("train") is None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = missing.nothing
+
+
+def test_a_gpu_counts_only_for_methods_that_can_use_it(
+    store: Store, put: Callable[..., Stored]
+) -> None:
+    with_gpu = {"cpu": "C", "cores": 1, "memory_gib": 1, "gpu": "G"}
+    plain, deep = Run(PLANTED, 1, "knn", (), 0), Run(PLANTED, 1, "dxml", (), 0)
+    put(plain, [[2]], machine=with_gpu)
+    put(deep, [[2]], machine=with_gpu, parameters={"device": "auto"})
+    rows = summarise(experiment(plan(plain), plan(deep)), store)["rows"]
+    assert [row["devices"] for row in rows] == [["cpu"], ["cuda"]]
+
+
+def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]) -> None:
+    first, second = runs(2)
+    put(first, [[2]])
+    small = experiment(plan(first), name="small")
+    path = write_summary(small, store)
+    assert json.loads(path.read_text("utf-8")) == summarise(small, store)
+    put(second, [[4]])
+    write_summary(experiment(plan(first), plan(second), name="zlarge"), store)
+    both = load_summaries(store.root)
+    assert [summary["experiment"] for summary in both] == ["small", "zlarge"]
+    (row,) = load_rows(both)  # the same row: that with more splits
+    assert row.splits == [1, 2] and row.experiment == "zlarge"
+    assert load_summaries(store.root, "small") == both[:1]
+    with pytest.raises(
+        DataFormatError, match="holds no nothing.json. Run it first: dxml bench run"
+    ):
+        load_summaries(store.root, "nothing")
+    path.write_text('{"format": 0}')
+    with pytest.raises(DataFormatError, match="small.json: no summary of format 1"):
+        load_summaries(store.root)
