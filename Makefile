@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow bench-parts clean
+.PHONY: help demo test lint types unit test-slow bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## fetch Eurlex-4K, train, score, and say what to try next
 	$(BIN)/python examples/demo.py
 
-test: lint types unit   ## lint, types and every quick test
+test: lint types unit bench-smoke   ## lint, types, every quick test, the benchmark's machinery
 
 lint: $(READY)   ## style and spelling
 	$(BIN)/ruff check .
@@ -33,6 +33,14 @@ unit: $(READY)   ## pytest; set DXML_DATA to run the tests on real data too
 
 test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 	$(BIN)/python -m pytest -q -m "slow or network"
+
+bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
+	rm -rf build/bench-smoke
+	$(BIN)/dxml bench run smoke --results build/bench-smoke
+	$(BIN)/dxml bench report --results build/bench-smoke --output build/bench-smoke/report
+
+docs: $(READY)   ## docs/benchmarks.md and its figures, from the stored summaries
+	$(BIN)/dxml bench report
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

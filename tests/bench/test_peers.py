@@ -23,6 +23,7 @@ POPULAR = """
 import numpy as np
 
 def prepare(X, Y, folder):
+    assert X.has_sorted_indices
     assert np.allclose(X.multiply(X).sum(axis=1), 1, atol=1e-4)
     return Y
 
@@ -53,12 +54,16 @@ def popular(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return register
 
 
-def test_a_peer_is_a_row(popular: Callable[[str], Peer], store: Store) -> None:
+def test_a_peer_is_a_row(
+    popular: Callable[[str], Peer], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     popular(POPULAR)
+    parts = [replace(part, X=part.X * 3) for part in worker.load_parts(PLANTED, 1)]
+    monkeypatch.setattr(worker, "load_parts", lambda *_: parts)
     run_experiment(experiment(plan(RUN, "Most popular")), store, QUICK)
     stored = store.get(RUN)
     assert stored is not None and stored.status == "done", stored
-    frequency = worker.load_parts(PLANTED, 1)[0].Y.getnnz(axis=0)
+    frequency = parts[0].Y.getnnz(axis=0)
     best = np.argsort(-frequency, kind="stable")[:5]
     assert (stored.ranking().indices == best).all()
     assert stored.record["model_bytes"] == 321
@@ -74,7 +79,8 @@ def test_a_peer_that_crashes_is_a_row_that_says_so(
     stored = store.get(RUN)
     assert stored is not None and stored.status == "failed"
     assert "the run of popular ended with code 1" in stored.record["error"]
-    assert "ValueError: no labels" in stored.record["error"]
+    assert stored.record["error"].endswith("code 1: ValueError: no labels")
+    assert "Traceback" in stored.record["detail"]
     popular(POPULAR.replace("return order", "import os; os.kill(os.getpid(), 11)"))
     run_experiment(experiment(plan(RUN)), store, QUICK, retry_failed=True)
     assert "ended with signal 11" in store.get(RUN).record["error"]  # type: ignore[union-attr]

@@ -87,7 +87,7 @@ def summary(*rows: dict[str, Any]) -> dict[str, Any]:
 
 
 FULL = summary(
-    row("bibtex", "dxml", 60.0),
+    row("bibtex", "dxml", 60.0, chosen={"n_neighbors_": [10, 20, 10]}),
     row("bibtex", "peer:omikuji", 63.0, label="omikuji (Parabel)", runs=7),
     not_run("bibtex", "sleec", "MemoryError: too much"),
     not_run("bibtex", "leml"),
@@ -158,6 +158,8 @@ def test_times_data_and_costs() -> None:
     assert "| DXML | 60.00 ± 0.50 | 35.30 | 0.125 | 250.0 MB | 1.5 MB | 10 | A, cpu |" in costs
     assert "| 7 of 10 | A, cpu |" in costs
     assert "| Bibtex | DXML | 1.50 | 30.00 |" in section(page, "## Where DXML's seconds go")
+    chosen = section(page, "## What training chose")
+    assert "| Bibtex | DXML | `n_neighbors_` | 10 (2×), 20 (1×) |" in chosen
     bands = section(page, "## Scores by label frequency")
     assert "head, 10 labels" in bands and "| DXML | 30.00 | 30.00 | 30.00 |" in bands
     assert f"- machine A: {MACHINE}" in page and "Measured 2026-01-02." in page

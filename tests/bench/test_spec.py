@@ -81,7 +81,7 @@ def test_all_means_every_method_and_every_split(tmp_path: Path) -> None:
         ("[[runs]]\n", "e.toml: name is missing"),
         ('name = "e"\n', "runs is missing"),
         ('name = "e', "e.toml: no valid TOML"),
-        ("nmae = 1\n" + block(""), "unknown key 'nmae' in the experiment; did you mean 'name'"),
+        ("names = 1\n" + block(""), "unknown key 'names' in the experiment; did you mean 'name'"),
         (block("sedes = [1]"), "unknown key 'sedes' in runs block 1; did you mean 'seeds'"),
         (block("", "[]"), "methods is missing in runs block 1"),
         (block("", '["sleek"]'), "unknown method 'sleek'; did you mean 'sleec'"),
@@ -129,5 +129,7 @@ def test_shipped_experiments_expand() -> None:
         assert find_experiment(name).name == name
     with pytest.raises(ParameterError, match="unknown experiment 'smok'; did you mean 'smoke'"):
         find_experiment("smok")
-    with pytest.raises(ParameterError, match="nothing.toml: no such experiment file. Shipped: abl"):
+    with pytest.raises(
+        ParameterError, match="nothing.toml: no such experiment file. Shipped: ablation"
+    ):
         find_experiment("nothing.toml")

@@ -39,7 +39,7 @@ def test_means_and_deviations(store: Store, put: Callable[..., Stored]) -> None:
     first, second, third = runs(3)
     put(first, [[2]], seconds=1.0)
     put(second, [[3]], seconds=2.0)
-    put(third, [[7]], seconds=6.0, date="2026-02-01T00:00:00+00:00", commit="abd")
+    put(third, [[7]], seconds=6.0, date="2026-02-01T00:00:00+00:00", commit="def")
     summary = summarise(experiment(*map(plan, (first, second, third))), store)
     (row,) = summary["rows"]
     assert row["scores"]["P@1"] == {"mean": 40.0, "std": round(np.std([20, 30, 70], ddof=1), 4)}
@@ -50,7 +50,7 @@ def test_means_and_deviations(store: Store, put: Callable[..., Stored]) -> None:
     assert row["chosen"] == {"n_neighbors_": [5, 5, 5]}
     assert row["peak_bytes"]["mean"] == 200_000_000 and row["devices"] == ["cpu"]
     assert summary["machines"] == ["Some CPU, 2 cores, 8 GiB"]
-    assert summary["commits"] == ["abc", "abd"] and summary["dates"] == ["2026-01-02", "2026-02-01"]
+    assert summary["commits"] == ["abc", "def"] and summary["dates"] == ["2026-01-02", "2026-02-01"]
     assert summary["data"][PLANTED]["train"] == 72
 
 
@@ -101,6 +101,8 @@ def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]
         DataFormatError, match="holds no nothing.json. Run it first: dxml bench run"
     ):
         load_summaries(store.root, "nothing")
-    path.write_text('{"format": 0}')
+    (store.root / "other.json").write_text('{"of": "another kind"}')
+    assert len(load_summaries(store.root)) == 2
+    path.write_text('{"experiment": "small", "format": 0}')
     with pytest.raises(DataFormatError, match="small.json: no summary of format 1"):
         load_summaries(store.root)

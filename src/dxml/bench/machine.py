@@ -35,11 +35,10 @@ def _cpu_model() -> str:
 
 
 def _gpu_name() -> str | None:
-    """Of the GPU that torch would use, where torch is loaded already."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return None
-    return str(torch.cuda.get_device_name())
+    """Of the GPU that torch would use."""
+    import torch
+
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
 
 
 def describe_machine() -> dict[str, Any]:

@@ -201,6 +201,8 @@ def _beyond(
         ]
         if any(row.method == "dxml" and row.measured and row.study is None for row in rows):
             sections.append("## Where DXML's seconds go\n\n" + tables.stages(rows))
+    if found := tables.chosen(rows):
+        sections.append("## What training chose by itself\n\nTimes over splits.\n\n" + found)
     swept = [study for study in plots.STUDIES if any(row.study == study for row in rows)]
     if swept:
         sections += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,9 @@ class _Process:
         return self.log.read().strip()[-_TAIL:]
 
     def stop(self) -> None:
-        self.popen.kill()
+        """End it and whatever it started; an ended process is no mistake."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait()
         self.log.close()
 
@@ -155,6 +158,7 @@ def _start(run: Run, store: Store, settings: Settings, limit: float | None) -> _
         stdout=log,
         stderr=log,
         text=True,
+        start_new_session=True,  # a group of its own, to be ended as a whole
         env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **limits},
     )
     if popen.stdin is not None:
@@ -177,7 +181,6 @@ def _collect(process: _Process, store: Store, settings: Settings) -> Stored:
         error = f"the process was ended by signal {-code}"
     else:
         error = f"the process ended with code {code}"
-    store.discard_partial(process.run)
     return store.put(process.run, failure(error, words, settings), None)
 
 

@@ -205,13 +205,15 @@ class Row:
 
 
 def load_summaries(root: Path, only: str | None = None) -> list[dict[str, Any]]:
-    """The summaries in a folder, by name."""
+    """The summaries in a folder, by name; JSON of another kind is left alone."""
     found = []
     for path in sorted(root.glob("*.json")):
         if only is not None and path.stem != only:
             continue
         summary = json.loads(path.read_text("utf-8"))
-        if summary.get("format") != FORMAT or "rows" not in summary:
+        if not isinstance(summary, dict) or "experiment" not in summary:
+            continue
+        if summary.get("format") != FORMAT:
             raise DataFormatError(
                 f"{path}: no summary of format {FORMAT}. Write it again: dxml bench score NAME"
             )

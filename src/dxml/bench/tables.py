@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dxml.bench import markdown as md
@@ -11,6 +12,7 @@ from dxml.bench.summary import Row
 
 __all__ = [
     "bands",
+    "chosen",
     "costs",
     "failures",
     "find",
@@ -237,6 +239,22 @@ def stages(rows: Sequence[Row], method: str = "dxml") -> str:
         cells = [md.number(spread["mean"] if spread else None) for spread in spent]
         lines.append([title_of(row.dataset), name_of(row), *cells])
     return md.table(["data", "method", *(f"{name} s" for name in names)], lines, left=2)
+
+
+def chosen(rows: Sequence[Row]) -> str:
+    """What `fit` decided on by itself, and how often over the runs."""
+    lines = []
+    for row in rows:
+        if row.measured and row.part == "test" and row.study is None:
+            for name, values in row.chosen.items():
+                counts = sorted(Counter(values).items(), key=lambda item: (-item[1], str(item[0])))
+                words = ", ".join(f"{_short(value)} ({times}×)" for value, times in counts)
+                lines.append([title_of(row.dataset), name_of(row), f"`{name}`", words])
+    return md.table(["data", "method", "value", "chosen"], lines, left=4) if lines else ""
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def bands(rows: Sequence[Row], dataset: str) -> str:

@@ -35,6 +35,7 @@ from dxml.topk import TopK
 
 __all__ = ["Settings", "carry_out", "failure", "plain"]
 
+_TAIL = 2000  # characters of a traceback that are kept
 _SHAPES = {"n_features_in_", "n_labels_", "n_samples_"}
 
 
@@ -53,8 +54,8 @@ def carry_out(run: Run, store: Store, settings: Settings) -> Stored:
         measure = _measure_peer if run.method.startswith(PREFIX) else _measure
         record, ranking = measure(run, store, settings)
     except Exception as error:  # whatever it is, the other runs go on and the reader is told
-        expected = isinstance(error, DxmlError)
-        detail = "" if expected else "".join(traceback.format_exception(error)[-3:])
+        detail = "" if isinstance(error, DxmlError) else "".join(traceback.format_exception(error))
+        detail = getattr(error, "detail", detail[-_TAIL:])
         return store.put(run, failure(f"{type(error).__name__}: {error}", detail, settings), None)
     return store.put(run, {**record, **_circumstances(settings)}, ranking)
 

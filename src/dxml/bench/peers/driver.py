@@ -35,7 +35,9 @@ def unit_rows(X: Any) -> Any:
     X = sp.csr_matrix(X, dtype=np.float32)
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     scale = np.divide(1.0, lengths, out=np.ones_like(lengths), where=lengths > 0)
-    return sp.csr_matrix(sp.diags(scale.astype(np.float32)) @ X)
+    scaled = sp.csr_matrix(sp.diags(scale.astype(np.float32)) @ X)
+    scaled.sort_indices()  # the product leaves them as they come, and some libraries insist
+    return scaled
 
 
 def peak_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -26,7 +27,11 @@ _TAIL = 2000  # characters of a failed command's output that are kept
 
 
 class PeerError(DxmlError, RuntimeError):
-    """A peer did not install, or its run failed."""
+    """A peer did not install, or its run failed; `detail` is the end of what it printed."""
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,10 @@ class PeerResult:
 def _call(command: list[str], what: str, env: dict[str, str] | None = None) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
-        reason = (done.stderr or done.stdout).strip()[-_TAIL:]
+        printed = (done.stderr or done.stdout).strip()[-_TAIL:]
+        last = printed.rpartition("\n")[2]
         died = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
-        raise PeerError(f"{what} ended with {died}: {reason}")
+        raise PeerError(f"{what} ended with {died}: {last}", printed)
 
 
 def make_environment(peer: Peer, root: Path) -> Path:
@@ -51,15 +57,17 @@ def make_environment(peer: Peer, root: Path) -> Path:
     folder = root / f"{peer.name}-{digest}"
     python = folder / "bin" / "python"
     ready = folder / ".ready"
-    if ready.is_file():
-        return python
-    shutil.rmtree(folder, ignore_errors=True)
     root.mkdir(parents=True, exist_ok=True)
-    _call([sys.executable, "-m", "venv", str(folder)], f"making the environment of {peer.name}")
-    for step in peer.steps:
-        command = [str(python), "-m", "pip", "install", "--quiet", *step]
-        _call(command, f"installing {' '.join(step)}")
-    ready.touch()
+    with open(root / f".{folder.name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # runs at once may want the same environment
+        if ready.is_file():
+            return python
+        shutil.rmtree(folder, ignore_errors=True)
+        _call([sys.executable, "-m", "venv", str(folder)], f"making an environment for {peer.name}")
+        for step in peer.steps:
+            command = [str(python), "-m", "pip", "install", "--quiet", *step]
+            _call(command, f"installing {' '.join(step)}")
+        ready.touch()
     return python
 
 

@@ -13,6 +13,7 @@ ROWS = 1000  # points whose scores of all labels are held at a time
 
 
 def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, Any]:
+    import_module("libmultilabel.linear")  # loading is not training
     return X.astype(np.float64), Y.astype(np.float64)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 def prepare(X: Any, Y: Any, folder: Path) -> str:
     """The repository's text file; points without features or labels are left out."""
+    import_module("omikuji")  # loading is not training
     kept = np.flatnonzero((np.diff(X.indptr) > 0) & (np.diff(Y.indptr) > 0))
     path = folder / "train.txt"
     with open(path, "w", encoding="utf-8") as file:
