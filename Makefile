@@ -39,8 +39,9 @@ bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	$(BIN)/dxml bench run smoke --results build/bench-smoke
 	$(BIN)/dxml bench report --results build/bench-smoke --output build/bench-smoke/report
 
-docs: $(READY)   ## docs/benchmarks.md and its figures, from the stored summaries
+docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, from stored summaries
 	$(BIN)/dxml bench report
+	$(BIN)/python benchmarks/readme.py
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

@@ -8,14 +8,15 @@ Everything is measured in this one run; on a busy machine compare ratios, not se
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -23,6 +24,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 import label_vectors
+from dxml.bench.machine import describe_machine, machine_name, peak_bytes
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.model import DXML
 
@@ -68,9 +70,9 @@ def reading(train: Dataset, folder: Path) -> None:
 def peak(warm: str, path: str) -> None:
     """In a process of its own: growth of the peak resident memory over the CSR's size."""
     read(warm)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
     data = read(path)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    grown = peak_bytes() - before
     arrays = [a for m in (data.X, data.Y) for a in (m.data, m.indices, m.indptr)]
     print(grown / sum(array.nbytes for array in arrays))
 
@@ -102,6 +104,20 @@ def training_on_a_gpu(train: Dataset) -> None:
     report(f"fit, 60 epochs, {train.name}, {device}", f"{seconds:.1f} s", "10 s", 10 / seconds)
 
 
+def store(data: str) -> None:
+    """Keep what was measured, for the README."""
+    machine = describe_machine()
+    record = {
+        "command": "make bench-parts",
+        "data": data,
+        "machine": machine_name(machine),
+        "date": date.today().isoformat(),
+        "rows": ROWS,
+    }
+    path = Path(__file__).parent / "results" / "parts.json"
+    path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
 def main() -> None:
     train, test = dataset("eurlex-4k", "train"), dataset("eurlex-4k", "test")
     kind = "real" if is_present("eurlex-4k") else "a generated twin of"
@@ -111,6 +127,7 @@ def main() -> None:
     predicting(train, test)
     training_on_a_gpu(dataset("mediamill", "train"))
     label_vectors.compare(train, test, report)
+    store(f"{kind} Eurlex-4K")
     missed = [what for what, _, _, ratio in ROWS if ratio < 1]
     print("all bounds met" if not missed else f"not met: {'; '.join(missed)}")
 
