@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -33,6 +33,9 @@ unit: $(READY)   ## pytest; set DXML_DATA to run the tests on real data too
 
 test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 	$(BIN)/python -m pytest -q -m "slow or network"
+
+test-gpu: $(READY)  ## the tests that need a CUDA device
+	$(BIN)/python -m pytest -q -m gpu
 
 bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	rm -rf build/bench-smoke

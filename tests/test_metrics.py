@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from math import log2
 
 import numpy as np
@@ -387,7 +386,6 @@ def test_inverse_propensity_agrees_with_napkinxc(a, b):
 
 
 @pytest.mark.real
-@pytest.mark.skipif("DXML_DATA" not in os.environ, reason="DXML_DATA does not name a folder")
 def test_agrees_with_napkinxc_on_neighbour_votes_for_bibtex():
     from dxml.data import load_dataset
 

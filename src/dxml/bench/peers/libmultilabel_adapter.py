@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 ROWS = 1000  # points whose scores of all labels are held at a time
 
@@ -25,9 +25,17 @@ def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, see
         model = linear.train_tree(Y, X, "-s 2 -e 0.0001 -c 1", verbose=False)
     else:
         model = linear.train_1vsrest(Y, X, options="-s 2", verbose=False)
-    with open(folder / "model.pickle", "wb") as file:  # its own format
-        pickle.dump(model, file)
+    _save_weights(model, folder)
     return model
+
+
+def _save_weights(model: Any, folder: Path) -> None:
+    """Its own format is a pickle; the size that counts is that of the weights."""
+    weights = model.weights if hasattr(model, "weights") else model.flat_model.weights
+    if sp.issparse(weights):
+        sp.save_npz(folder / "weights.npz", weights)
+    else:
+        np.save(folder / "weights.npy", np.asarray(weights), allow_pickle=False)
 
 
 def predict(model: Any, X: Any, k: int, threads: int) -> tuple[Any, Any]:
