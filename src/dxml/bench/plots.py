@@ -30,6 +30,7 @@ STUDIES = {
     "dim": "size ℓ of a label vector",
     "walk_length": "labels in a walk",
     "window": "skip-gram window",
+    "init_scale": "spread of the first layer's outputs at the start",
 }
 """Studies of a number, and what the axis is called."""
 

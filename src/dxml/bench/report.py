@@ -203,7 +203,9 @@ def _beyond(
             sections.append("## Where DXML's seconds go\n\n" + tables.stages(rows))
     if found := tables.chosen(rows):
         sections.append("## What training chose by itself\n\nTimes over splits.\n\n" + found)
-    swept = [study for study in plots.STUDIES if any(row.study == study for row in rows)]
+    held_out = dict.fromkeys(row.study for row in rows if row.part == "validation" and row.study)
+    others = [study for study in held_out if study not in plots.STUDIES]
+    swept = [study for study in plots.STUDIES if study in held_out] + others
     if swept:
         sections += [
             "## Effect of one parameter\n\nScored on points held out of the training part.\n\n"
