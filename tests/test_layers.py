@@ -13,7 +13,7 @@ LAYERS = [
     {"_random", "_progress", "_params", "_threads", "_device"},
     {"topk"},
     {"_validation", "_storage"},
-    {"_judging"},
+    {"_judging", "text"},
     {
         "data",
         "metrics",

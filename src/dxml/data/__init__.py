@@ -3,23 +3,33 @@
 from dxml.data.dataset import Dataset
 from dxml.data.fetch import fetch
 from dxml.data.formats import Format, read, read_pair, recognise, write
-from dxml.data.loading import Part, cache_directory, is_present, load_dataset, open_data
-from dxml.data.registry import REGISTRY, Archive, DatasetInfo, Sdist, lookup
+from dxml.data.loading import (
+    Part,
+    cache_directory,
+    is_present,
+    load_dataset,
+    load_texts,
+    open_data,
+)
+from dxml.data.registry import REGISTRY, Archive, Conversion, DatasetInfo, Sdist, TextRecipe, lookup
 from dxml.data.splits import read_split
 from dxml.data.synthetic import make_planted, make_twin, train_test
 
 __all__ = [
     "REGISTRY",
     "Archive",
+    "Conversion",
     "Dataset",
     "DatasetInfo",
     "Format",
     "Part",
     "Sdist",
+    "TextRecipe",
     "cache_directory",
     "fetch",
     "is_present",
     "load_dataset",
+    "load_texts",
     "lookup",
     "make_planted",
     "make_twin",

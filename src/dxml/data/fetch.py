@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
+from xml.etree.ElementTree import ParseError
 
 from dxml._progress import SILENT, Progress
 from dxml.data._index import find_sdist, request
-from dxml.data._text import COMPRESSIONS
 from dxml.data.loading import cache_directory, find_file
 from dxml.data.registry import Archive, DatasetInfo, Sdist, lookup
 from dxml.exceptions import DatasetNotFoundError
+from dxml.text.files import COMPRESSIONS
 
 __all__ = ["fetch"]
 
@@ -38,6 +39,7 @@ _FAILURES = (
     tarfile.TarError,
     zipfile.BadZipFile,
     http.client.HTTPException,
+    ParseError,  # of XML
 )
 
 
@@ -49,7 +51,7 @@ def fetch(name: str, progress: Progress = SILENT, cache_dir: str | Path | None =
     name : str
         A key of `dxml.data.REGISTRY`.
     progress : Progress
-        Hears of the bytes downloaded.
+        Hears of the bytes downloaded, and of those converted.
     cache_dir : path, optional
         Where to put it; by default where `dxml.data.load_dataset` looks.
 
@@ -81,7 +83,7 @@ def fetch(name: str, progress: Progress = SILENT, cache_dir: str | Path | None =
         return folder
     raise DatasetNotFoundError(
         f"data set {info.name!r} could not be fetched. Tried:\n"
-        + "\n".join(tried or ["  nothing, as no address is known"])
+        + "\n".join(tried or [f"  nothing, as no address is known. {info.note}"])
         + f"\nCheck the network, or place {', '.join(info.files)} in {folder} yourself."
     )
 
@@ -93,7 +95,13 @@ def _fetch_from(
     archive = beside / "archive"
     _download(url, archive, source.sha256, f"download {info.name}", progress)
     (beside / "files").mkdir()
-    _extract(archive, info.files, beside / "files")
+    if isinstance(source, Archive) or source.conversion is None:
+        _extract(archive, info.files, beside / "files")
+        return
+    conversion = source.conversion
+    _extract(archive, (conversion.member,), beside)
+    target = beside / "files" / conversion.target
+    conversion.convert(beside / conversion.member, target, progress)
 
 
 def _download(url: str, to: Path, sha256: str | None, title: str, progress: Progress) -> None:

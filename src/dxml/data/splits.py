@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dxml.data._text import TextFile, open_text
+from dxml.text.files import TextFile, open_text
 
 __all__ = ["read_split"]
 

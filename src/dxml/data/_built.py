@@ -1,0 +1,122 @@
+"""Texts of a registered data set → sparse matrices, built once and kept in the cache directory.
+
+A built data set is a folder as `dxml._storage` writes it, named after a digest of the files it was
+built from and of the recipe. What is damaged or missing there is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from scipy.sparse import csr_matrix
+
+from dxml._progress import SILENT, Progress
+from dxml._storage import pack_csr, read_folder, unpack_csr, write_folder
+from dxml.data._records import read_names, read_part
+from dxml.data.dataset import Dataset
+from dxml.data.registry import DatasetInfo, TextRecipe
+from dxml.exceptions import ModelFormatError
+from dxml.text.strings import pack_strings, unpack_strings
+
+__all__ = ["load_built"]
+
+VERSION = 1
+"""Raised by one when the same texts give other matrices than before."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def load_built(
+    info: DatasetInfo,
+    recipe: TextRecipe,
+    paths: Mapping[str, Path],
+    cache: Path,
+    progress: Progress = SILENT,
+) -> dict[str, Dataset]:
+    """The parts "train" and "test", from the folder `cache` or built and put there."""
+    folder = cache / f"{info.name}-{_digest(info, recipe, paths)}"
+    try:
+        return _unpack(_read_checked(folder))
+    except (ModelFormatError, OSError):
+        arrays = _build(info, recipe, paths, progress)
+    checksums = {name: _checksum(array) for name, array in arrays.items()}
+    with suppress(OSError, SafetensorError):  # without a cache it is only slower
+        write_folder(folder, {"data_set": info.name, "crc32": checksums}, arrays)
+    return _unpack(arrays)
+
+
+def _digest(info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256(repr((VERSION, recipe, info.files)).encode())
+    for name in info.files:
+        with open(paths[name], "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _checksum(array: npt.NDArray[Any]) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _read_checked(folder: Path) -> Arrays:
+    config, arrays = read_folder(folder)
+    if config.get("crc32") != {name: _checksum(array) for name, array in arrays.items()}:
+        raise ModelFormatError(f"{folder}: the arrays are not those that were written.")
+    return arrays
+
+
+def _build(
+    info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path], progress: Progress
+) -> Arrays:
+    from dxml.text.features import TextFeatures  # scikit-learn, which takes a second to import
+
+    train = read_part(info, recipe, paths, "train", progress)
+    test = read_part(info, recipe, paths, "test", progress)
+    labels = sorted(set().union(*(train.labels or ())))
+    features = TextFeatures(min_df=recipe.min_df)
+    matrices = {
+        "train.X": features.fit_transform(train.texts, progress=progress),
+        "test.X": features.transform(test.texts, progress=progress),
+        "train.Y": _label_matrix(train.labels or (), labels),
+        "test.Y": _label_matrix(test.labels or (), labels),
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name, matrix in matrices.items():
+        arrays |= pack_csr(name, matrix)
+    names = {"features": features.feature_names, "labels": read_names(info, recipe, paths, labels)}
+    for name, strings in names.items():
+        arrays[name], arrays[f"{name}.ends"] = pack_strings(strings)
+    return arrays
+
+
+def _label_matrix(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> csr_matrix:
+    """The labels that are known, as rows of bool."""
+    columns = {label: column for column, label in enumerate(labels)}
+    known = [sorted(columns[label] for label in row if label in columns) for row in rows]
+    ends = np.cumsum([0, *(len(row) for row in known)], dtype=np.int32)
+    indices = np.array([column for row in known for column in row], dtype=np.int32)
+    ones = np.ones(indices.size, dtype=np.bool_)
+    return csr_matrix((ones, indices, ends), shape=(len(rows), len(labels)))
+
+
+def _unpack(arrays: Arrays) -> dict[str, Dataset]:
+    names = {
+        name: tuple(unpack_strings(arrays[name], arrays[f"{name}.ends"]))
+        for name in ("features", "labels")
+    }
+    return {
+        part: Dataset(
+            unpack_csr(f"{part}.X", arrays),
+            unpack_csr(f"{part}.Y", arrays),
+            label_names=names["labels"],
+            feature_names=names["features"],
+        )
+        for part in ("train", "test")
+    }

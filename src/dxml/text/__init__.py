@@ -1,0 +1,26 @@
+"""Text: tables of texts and labels in any usual form, and their tf-idf features."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dxml.text.features import TextFeatures
+    from dxml.text.tables import TableFormat, TextTable, read_table
+
+__all__ = ["TableFormat", "TextFeatures", "TextTable", "read_table"]
+
+_HOMES = {
+    "TableFormat": "dxml.text.tables",
+    "TextFeatures": "dxml.text.features",
+    "TextTable": "dxml.text.tables",
+    "read_table": "dxml.text.tables",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: scikit-learn takes its time."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'dxml.text' has no attribute {name!r}")

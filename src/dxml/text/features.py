@@ -1,0 +1,318 @@
+"""Texts → sparse rows of tf-idf, as scikit-learn's `TfidfVectorizer` computes them.
+
+A text is lowered and cut into words of two or more letters or digits. A word that stands c times in
+a text weighs (1 + log c) · idf, with idf = 1 + log((1 + n) / (1 + df)) over the n training texts,
+df of which hold the word; then a row is divided by its length. Character n-grams, where asked for,
+are columns of their own after the words; words and n-grams then count for half of a row each.
+
+The values are those of ``TfidfVectorizer(sublinear_tf=True, min_df=…, dtype=numpy.float32)``, bit
+for bit. The code is ours because one text then takes a quarter of the time, and because what it
+learns is a few plain arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, hstack, vstack
+from sklearn.base import BaseEstimator
+
+from dxml._params import Range, check_params
+from dxml._progress import SILENT, Progress, Stage
+from dxml.exceptions import DataFormatError, NotFittedError
+from dxml.text.strings import pack_strings, unpack_strings
+
+__all__ = ["TextFeatures"]
+
+_find_words = re.compile(r"\w\w+").findall
+_BLOCK = 1000  # texts counted at a time
+_SHORTEST_GRAM = 3
+_CHAR = "char:"  # what the name of a character n-gram's column starts with
+
+
+class TextFeatures(BaseEstimator):
+    """Tf-idf over words, and over character n-grams beside them.
+
+    Parameters are stored as given and checked in `fit`.
+
+    Attributes
+    ----------
+    idf_ : array of shape (n_features,), float32
+        The weight of each column.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_df: Annotated[int, Range(1), "texts that must hold a word, for it to be a column"] = 2,
+        word_ngrams: Annotated[int, Range(1, 5), "longest run of words that is a column"] = 1,
+        char_ngrams: Annotated[
+            int, Range(0, 8), "longest character n-gram inside a word; the shortest is 3; 0: none"
+        ] = 0,
+        lowercase: Annotated[bool, "whether capitals are made small"] = True,
+        sublinear_tf: Annotated[bool, "1 + log(count) rather than the count"] = True,
+    ) -> None:
+        self.min_df = min_df
+        self.word_ngrams = word_ngrams
+        self.char_ngrams = char_ngrams
+        self.lowercase = lowercase
+        self.sublinear_tf = sublinear_tf
+
+    def fit(
+        self, texts: Iterable[str], y: object = None, *, progress: Progress = SILENT
+    ) -> TextFeatures:
+        """Learn the columns and their idf; `y` is not looked at."""
+        self.fit_transform(texts, progress=progress)
+        return self
+
+    def fit_transform(
+        self, texts: Iterable[str], y: object = None, *, progress: Progress = SILENT
+    ) -> csr_matrix:
+        """Learn from `texts` and give their rows, the same as `transform` then gives.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        progress : Progress
+            Hears of the texts done.
+
+        Returns
+        -------
+        X : csr_matrix of shape (n_texts, n_features), float32, int32 indices
+            Rows of length 1; a text without a known word is an empty row.
+        """
+        check_params(self)
+        texts = _checked(texts)
+        cutters = self._cutters()
+        with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
+            kinds = [_fit_kind(texts, cutter, self.min_df, stage) for cutter in cutters]
+        counts = [counts for _, _, counts in kinds]
+        if not any(matrix.shape[1] for matrix in counts):
+            raise DataFormatError(
+                f"no word stands in {self.min_df} or more of the {len(texts)} texts. "
+                "Lower min_df, or give more texts."
+            )
+        self._vocabularies = [vocabulary for vocabulary, _, _ in kinds]
+        self.idf_ = np.concatenate([idf for _, idf, _ in kinds])
+        return self._weigh(counts)
+
+    def transform(self, texts: Iterable[str], *, progress: Progress = SILENT) -> csr_matrix:
+        """The rows of `texts`; words that `fit` did not see, or too rarely, are left out."""
+        self._check_fitted()
+        texts = _checked(texts)
+        kinds = list(zip(self._cutters(), self._vocabularies, strict=True))
+        with progress.stage("count words", len(kinds) * len(texts), "texts") as stage:
+            counts = [
+                _join(_count(texts, cutter(known.get), stage), len(known))
+                for cutter, known in kinds
+            ]
+        return self._weigh(counts)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name a column: the word, or ``char:`` and the n-gram."""
+        self._check_fitted()
+        words, *grams = self._vocabularies
+        return (*words, *(f"{_CHAR}{gram}" for kind in grams for gram in kind))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it, beside `get_params()`."""
+        self._check_fitted()
+        vocabulary, ends = pack_strings(chain(*self._vocabularies))
+        return {
+            "text.vocabulary": vocabulary,
+            "text.vocabulary_ends": ends,
+            "text.kinds": np.array([len(kind) for kind in self._vocabularies], dtype=np.int64),
+            "text.idf": self.idf_,
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> TextFeatures:
+        """The inverse of `get_params()` and `arrays()`."""
+        features = cls(**params)
+        terms = unpack_strings(arrays["text.vocabulary"], arrays["text.vocabulary_ends"])
+        ends = np.cumsum(arrays["text.kinds"]).tolist()
+        features._vocabularies = [
+            {term: column for column, term in enumerate(terms[start:stop])}
+            for start, stop in zip([0, *ends], ends, strict=False)
+        ]
+        features.idf_ = np.asarray(arrays["text.idf"])
+        return features
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "idf_"):
+            raise NotFittedError("this TextFeatures has not been fitted. Call fit(texts) first.")
+
+    def _cutters(self) -> list[Callable[[_Find], _Cutter]]:
+        """One for each kind of column; given what finds a term's id, it cuts texts into ids."""
+        cutters: list[Callable[[_Find], _Cutter]] = [
+            lambda find: _Words(find, self.lowercase, self.word_ngrams)
+        ]
+        if self.char_ngrams:
+            cutters.append(lambda find: _Grams(find, self.lowercase, self.char_ngrams))
+        return cutters
+
+    def _weigh(self, kinds: list[csr_matrix]) -> csr_matrix:
+        """Counts of each kind of column → tf-idf, each kind and then each row of length 1."""
+        start = 0
+        for counts in kinds:
+            weights = counts.data.astype(np.float32)
+            if self.sublinear_tf:
+                np.log(weights, out=weights)
+                weights += 1.0
+            weights *= self.idf_[start + counts.indices]
+            counts.data = weights
+            _normalise(counts)
+            start += counts.shape[1]
+        if len(kinds) == 1:
+            return kinds[0]
+        joined = csr_matrix(hstack(kinds, format="csr"))
+        _normalise(joined)
+        return joined
+
+
+_Find = Callable[[str], int | None]
+_Kind = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
+
+
+class _Words:
+    """A text → the ids of its words, and of runs of up to `longest` words."""
+
+    def __init__(self, find: _Find, lowercase: bool, longest: int) -> None:
+        self.find = find
+        self.lowercase = lowercase
+        self.longest = longest
+
+    def ids(self, text: str) -> Iterable[int]:
+        words = _find_words(text.lower() if self.lowercase else text)
+        if self.longest > 1:
+            words = list(
+                chain.from_iterable(self._runs(words, n) for n in range(1, self.longest + 1))
+            )
+        return [id for id in map(self.find, words) if id is not None]
+
+    def _runs(self, words: list[str], size: int) -> list[str]:
+        return [" ".join(words[i : i + size]) for i in range(len(words) - size + 1)]
+
+
+class _Grams(dict[str, list[int]]):
+    """A text → the ids of its words' character n-grams, which are looked up once a word.
+
+    A word has a space at either end.
+    """
+
+    def __init__(self, find: _Find, lowercase: bool, longest: int) -> None:
+        self.find = find
+        self.lowercase = lowercase
+        self.sizes = range(min(_SHORTEST_GRAM, longest), longest + 1)
+
+    def ids(self, text: str) -> Iterable[int]:
+        words = (text.lower() if self.lowercase else text).split()
+        return chain.from_iterable(map(self.__getitem__, words))
+
+    def __missing__(self, word: str) -> list[int]:
+        padded = f" {word} "
+        grams = []
+        for size in self.sizes:
+            grams += [padded[i : i + size] for i in range(max(1, len(padded) - size + 1))]
+            if len(padded) <= size:  # longer ones would be the whole word again
+                break
+        self[word] = [id for id in map(self.find, grams) if id is not None]
+        return self[word]
+
+
+_Cutter = _Words | _Grams
+
+
+def _checked(texts: Iterable[str]) -> Sequence[str]:
+    if isinstance(texts, str):
+        raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
+    texts = texts if isinstance(texts, list | tuple) else list(texts)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataFormatError(
+                f"text {row} is {text!r:.40} ({type(text).__name__}), expected a str. "
+                "Replace missing texts by ''."
+            )
+    return texts
+
+
+def _blocks(texts: Sequence[str], stage: Stage) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), _BLOCK):
+        block = texts[start : start + _BLOCK]
+        yield block
+        stage.advance(len(block))
+
+
+def _count(texts: Sequence[str], cutter: _Cutter, stage: Stage) -> list[csr_matrix]:
+    """How often each id stands in each text: a matrix for each block, as wide as its largest id."""
+    blocks = []
+    for block in _blocks(texts, stage):
+        ids, row_ends = array("i"), array("i", [0])
+        for text in block:
+            ids.extend(cutter.ids(text))
+            row_ends.append(len(ids))
+        indices = np.array(ids, dtype=np.int32)
+        ones = np.ones(indices.size, dtype=np.int32)
+        shape = (len(block), int(indices.max(initial=-1)) + 1)
+        counts = csr_matrix((ones, indices, np.array(row_ends, dtype=np.int32)), shape=shape)
+        counts.sum_duplicates()
+        blocks.append(counts)
+    return blocks
+
+
+def _join(blocks: list[csr_matrix], width: int) -> csr_matrix:
+    """The blocks one below the other, each made `width` columns wide."""
+    for block in blocks:
+        block.resize(block.shape[0], width)
+    if len(blocks) == 1:
+        return blocks[0]
+    return csr_matrix(vstack([csr_matrix((0, width), dtype=np.int32), *blocks], format="csr"))
+
+
+def _fit_kind(
+    texts: Sequence[str], cutter: Callable[[_Find], _Cutter], min_df: int, stage: Stage
+) -> _Kind:
+    """(term → column, idf, counts) of the terms that stand in `min_df` or more texts."""
+    seen: defaultdict[str, int] = defaultdict()
+    seen.default_factory = seen.__len__
+    blocks = _count(texts, cutter(seen.__getitem__), stage)
+    df = np.zeros(len(seen), dtype=np.int64)
+    for counts in blocks:
+        df[: counts.shape[1]] += np.bincount(counts.indices, minlength=counts.shape[1])
+    kept = sorted(term for term, id in seen.items() if df[id] >= min_df)
+    ids = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
+    columns = np.full(len(seen), -1, dtype=np.int32)
+    columns[ids] = np.arange(len(kept), dtype=np.int32)
+    idf = np.full(len(kept), 1 + len(texts), dtype=np.float32)
+    idf /= df[ids].astype(np.float32) + np.float32(1)
+    np.log(idf, out=idf)
+    idf += 1.0
+    renamed = [_rename(counts, columns, len(kept)) for counts in blocks]
+    return {term: column for column, term in enumerate(kept)}, idf, _join(renamed, len(kept))
+
+
+def _rename(counts: csr_matrix, columns: npt.NDArray[np.int32], width: int) -> csr_matrix:
+    """`counts` with its columns moved to `columns`, or left out where that is -1."""
+    indices = columns[counts.indices]
+    known = indices >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])[counts.indptr].astype(np.int32)
+    renamed = csr_matrix((counts.data[known], indices[known], ends), shape=(counts.shape[0], width))
+    renamed.sort_indices()
+    return renamed
+
+
+def _normalise(X: csr_matrix) -> None:
+    """Divide every row by its length, in place; empty rows stay."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    lengths = np.sqrt(np.bincount(rows, weights=X.data * X.data, minlength=X.shape[0]))
+    X.data = (X.data / lengths[rows]).astype(np.float32)

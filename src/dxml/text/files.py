@@ -1,0 +1,134 @@
+"""Text files, plain or compressed, read in blocks, and the errors that name their lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn
+
+from dxml._progress import SILENT, Progress, Stage
+from dxml.exceptions import DataFormatError
+
+__all__ = ["COMPRESSIONS", "TextFile", "check_file", "open_text", "plain_suffix"]
+
+BLOCK = 1 << 20  # bytes of text held at a time, as long as no line is longer
+COMPRESSIONS = (".gz", ".bz2", ".xz")
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+def plain_suffix(path: str | Path) -> str:
+    """The suffix that tells the format: ``.txt`` of ``train.txt.xz``."""
+    name = Path(path)
+    return Path(name.stem).suffix if name.suffix in COMPRESSIONS else name.suffix
+
+
+def _decompressor(raw: IO[bytes], suffix: str) -> IO[bytes] | gzip.GzipFile:
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=raw)
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw)
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw)
+    return raw
+
+
+def check_file(path: Path) -> None:
+    """Raise an error for a path that is no file, or an empty one."""
+    if not path.exists():
+        raise DataFormatError(f"{path}: there is no such file. Check the path.")
+    if not path.is_file():
+        raise DataFormatError(f"{path}: expected a file, found a folder. Name a file in it.")
+    if path.stat().st_size == 0:
+        raise DataFormatError(
+            f"{path}: the file is empty (0 bytes). Download or write it again, and check the path."
+        )
+
+
+class TextFile:
+    """A text file, plain or compressed, read in blocks; `line` counts the lines handed out."""
+
+    def __init__(self, path: Path, raw: IO[bytes], stage: Stage) -> None:
+        self.path = path
+        self.line = 0
+        self._raw = raw
+        self._stage = stage
+        self._stream = _decompressor(raw, path.suffix)
+        self._told = 0
+        self._tail = b""
+        self._check_magic()
+
+    def _check_magic(self) -> None:
+        self._tail = self._read(BLOCK)
+        if not self._tail:
+            self.fail("the archive holds an empty file. Download or write it again")
+        for magic, kind in MAGIC.items():
+            if self._tail.startswith(magic):
+                self.fail(
+                    f"expected text, found a {kind} archive. "
+                    f"Name compressed files {', '.join(COMPRESSIONS)}, or unpack it first",
+                    line=1,
+                )
+        self._tail = self._tail.removeprefix(b"\xef\xbb\xbf")
+
+    def fail(self, what: str, line: int | None = None) -> NoReturn:
+        """Raise `what`, with the file and the line before it."""
+        where = f"{self.path} line {self.line + 1 if line is None else line}"
+        raise DataFormatError(f"{where}: {what}.")
+
+    def _read(self, size: int) -> bytes:
+        try:
+            block = self._stream.read(size)
+        except _DAMAGE as error:
+            self.fail(
+                f"the {self.path.suffix.lstrip('.')} archive is truncated or damaged ({error}). "
+                "Download it again"
+            )
+        self._stage.advance(self._raw.tell() - self._told)
+        self._told = self._raw.tell()
+        return block
+
+    def first_line(self) -> bytes:
+        """The first line, without its end."""
+        while b"\n" not in self._tail and (block := self._read(BLOCK)):
+            self._tail += block
+        head, _, self._tail = self._tail.partition(b"\n")
+        self.line = 1
+        return head
+
+    def blocks(self) -> Iterator[bytes]:
+        """The rest of the file, some bytes at a time."""
+        block = self._tail
+        while block:
+            yield block
+            block = self._read(BLOCK)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Whole lines, some at a time; the last has its line feed even where the file has not."""
+        size = BLOCK
+        while block := self._read(size):
+            end = block.rfind(b"\n") + 1
+            if end == 0:
+                self._tail += block
+                size *= 2
+                continue
+            yield self._tail + block[:end]
+            self._tail = block[end:]
+            size = BLOCK
+        if self._tail:
+            yield self._tail if self._tail.endswith(b"\n") else self._tail + b"\n"
+
+
+@contextmanager
+def open_text(path: Path, progress: Progress = SILENT) -> Iterator[TextFile]:
+    """Open `path` for reading in chunks; `progress` hears of the bytes on disk."""
+    check_file(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as raw, progress.stage(f"read {path.name}", size, "bytes") as stage:
+        yield TextFile(path, raw, stage)

@@ -1,0 +1,270 @@
+"""Texts with their labels, out of any table that holds them.
+
+>>> table = read_table({"title": ["Fish", "Soup"], "tags": ["sea; food", "food"]}, "title", "tags")
+>>> table.texts, table.labels
+(('Fish', 'Soup'), (('sea', 'food'), ('food',)))
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dxml._progress import SILENT, Progress
+from dxml.exceptions import DataFormatError
+from dxml.text.frames import read_frame, read_parquet
+from dxml.text.rows import Problems, TableFormat, read_rows, recognise
+
+__all__ = ["TableFormat", "TextTable", "read_table"]
+
+SEPARATORS = (";", "|")
+"""Tried in this order where labels are one text and no separator is given."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Texts, row by row, with what is known of them.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        Never missing; empty where the table has nothing.
+    labels : tuple of tuples of str, or None
+        Each row's labels, each once, in the table's order; None where no column was named.
+    ids : tuple of str, or None
+        As the table has them; None where no column was named.
+    skipped : int
+        Bad rows left out.
+    problems : tuple of str
+        What was wrong with the first of them.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...] | None = None
+    ids: tuple[str, ...] | None = None
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, column in (("labels", self.labels), ("ids", self.ids)):
+            if column is not None and len(column) != len(self.texts):
+                raise DataFormatError(
+                    f"there are {len(self.texts)} texts but {len(column)} {what}. "
+                    "Give one for each text."
+                )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        skipped = f", {self.skipped} bad rows skipped" if self.skipped else ""
+        known = "" if self.labels is None else f", {len(set().union(*self.labels))} labels"
+        return f"TextTable({len(self)} texts{known}{skipped})"
+
+    def take(self, rows: Iterable[int]) -> TextTable:
+        """The rows with these numbers, from 0, in that order."""
+        rows = list(rows)
+        return replace(
+            self,
+            texts=tuple(self.texts[row] for row in rows),
+            labels=None if self.labels is None else tuple(self.labels[row] for row in rows),
+            ids=None if self.ids is None else tuple(self.ids[row] for row in rows),
+        )
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The first line of each text."""
+        return tuple(text.partition("\n")[0] for text in self.texts)
+
+
+def read_table(
+    source: Any,
+    text: str | Sequence[str] = "text",
+    labels: str | None = None,
+    id: str | None = None,
+    *,
+    format: TableFormat | None = None,
+    encoding: str = "utf-8",
+    label_separator: str | None = None,
+    skip_bad_rows: bool = False,
+    progress: Progress = SILENT,
+) -> TextTable:
+    """Read texts and labels from a file or a frame.
+
+    Parameters
+    ----------
+    source : path, frame or dict of lists
+        A file of JSON lines, CSV, TSV or Parquet; text files may end in .gz, .bz2 or .xz too. A
+        field of JSON lines may be missing here and there, but not in all of the first 1,000. A
+        frame is one of pandas or polars, or an Arrow table.
+    text : str or sequence of str
+        The column with the text; of several, what they hold is joined by a line end.
+    labels : str, optional
+        The column with the labels; none is needed for prediction. A cell is a list, or a text: a
+        JSON or Python list in brackets, or labels with a separator between them.
+    id : str, optional
+        A column that names the rows.
+    format : {"jsonl", "csv", "tsv", "parquet"}, optional
+        Needed only where the suffix does not tell.
+    encoding : str
+        Of a text file.
+    label_separator : str, optional
+        By default ';' if it stands anywhere in the column, else '|' if that does, else none: a
+        cell is then one label. Where one is given, brackets are part of a label.
+    skip_bad_rows : bool
+        Whether rows that cannot be read are counted in `skipped` rather than an error.
+    progress : Progress
+        Hears of the bytes read, or of the rows of a Parquet file.
+
+    Raises
+    ------
+    DataFormatError
+        With the file, the line, what was expected, what came and what to do.
+    """
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    wanted = (*texts, *(name for name in (labels, id) if name is not None))
+    problems = Problems(skip_bad_rows)
+    if isinstance(source, str | Path):
+        path = Path(source)
+        chosen = recognise(path, format)
+        if chosen == "parquet":
+            rows = read_parquet(path, wanted, progress)
+        else:
+            rows = read_rows(
+                path,
+                chosen,
+                columns=wanted,
+                encoding=encoding,
+                problems=problems,
+                progress=progress,
+            )
+    else:
+        rows = read_frame(source, wanted)
+    columns = _Columns(texts, labels, id, listed=label_separator is None)
+    for where, row in rows:
+        try:
+            columns.add(row)
+        except _WrongType as error:
+            problems.add(where, str(error))
+    if problems.count and not columns.texts:
+        raise DataFormatError(f"none of {problems.count} rows is good. {problems.messages[0]}")
+    return TextTable(
+        texts=tuple(columns.texts),
+        labels=None if labels is None else _split(columns.labels, label_separator),
+        ids=None if id is None else tuple(columns.ids),
+        skipped=problems.count,
+        problems=tuple(problems.messages),
+    )
+
+
+class _WrongType(Exception):
+    """A cell holds something else than text or labels."""
+
+
+class _Columns:
+    """The cells that are wanted, checked row by row."""
+
+    def __init__(
+        self, text: tuple[str, ...], label: str | None, id: str | None, listed: bool
+    ) -> None:
+        self._names = (text, label, id)
+        self._listed = listed
+        self.texts: list[str] = []
+        self.labels: list[str | tuple[str, ...]] = []
+        self.ids: list[str] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take all the cells of a row, or none."""
+        names, label, id = self._names
+        parts = [_text(name, row.get(name)) for name in names]
+        labels = () if label is None else _labels(label, row.get(label), self._listed)
+        name = "" if id is None else _scalar(id, row.get(id))
+        self.texts.append("\n".join(part for part in parts if part.strip()))
+        self.labels.append(labels)
+        self.ids.append(name)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is None, or what pandas has in its place."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _fail(column: str, expected: str, value: Any) -> _WrongType:
+    found = f"{type(value).__name__}, {value!r:.40}"
+    return _WrongType(
+        f"expected {expected} in column {column!r}, found a {found}. Correct the cell"
+    )
+
+
+def _text(column: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if _is_missing(value):
+        return ""
+    raise _fail(column, "text", value)
+
+
+def _scalar(column: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
+    if whole and not isinstance(value, bool):
+        return str(int(value))
+    raise _fail(column, "a text or a whole number", value)
+
+
+def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
+    """A list of labels, or a text that is to be split when all are known.
+
+    `listed` says whether a text in brackets is a list.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not (listed and text.startswith("[") and text.endswith("]")):
+            return value
+        value = _parse_list(column, text)
+    if _is_missing(value):
+        return ()
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        value = [value]
+    found = (_scalar(column, label).strip() for label in value)
+    return tuple(dict.fromkeys(label for label in found if label))
+
+
+def _parse_list(column: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise _fail(column, "a list of labels", text) from None
+
+
+def _split(
+    cells: list[str | tuple[str, ...]], separator: str | None
+) -> tuple[tuple[str, ...], ...]:
+    """Every cell as a tuple of labels."""
+    if separator is None:
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        found = (mark for mark in SEPARATORS if any(mark in text for text in texts))
+        separator = next(found, None)
+
+    def labels(cell: str | tuple[str, ...]) -> tuple[str, ...]:
+        if isinstance(cell, tuple):
+            return cell
+        parts = [cell] if separator is None else cell.split(separator)
+        stripped = (part.strip() for part in parts)
+        return tuple(dict.fromkeys(part for part in stripped if part))
+
+    return tuple(map(labels, cells))

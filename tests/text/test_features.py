@@ -1,0 +1,158 @@
+"""Tf-idf against values worked out by hand and against scikit-learn."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, hstack
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+
+from dxml._params import parameters_of
+from dxml._storage import read_folder, write_folder
+from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
+from dxml.text import TextFeatures
+from dxml.text.features import _BLOCK
+
+TEXTS = ["The fish, the sea!", "Fish soup", "", "a soup of Soup and SOUP", "Über die See: 42 x"]
+
+
+def oracle(features: TextFeatures, texts: list[str], asked: list[str]) -> csr_matrix:
+    """What scikit-learn gives."""
+    given = {"lowercase": features.lowercase, "sublinear_tf": features.sublinear_tf}
+    given |= {"min_df": features.min_df, "dtype": np.float32}
+    words = TfidfVectorizer(ngram_range=(1, features.word_ngrams), **given)
+    found = words.fit(texts).transform(asked)
+    if features.char_ngrams:
+        sizes = (min(3, features.char_ngrams), features.char_ngrams)
+        grams = TfidfVectorizer(analyzer="char_wb", ngram_range=sizes, **given)
+        found = normalize(hstack([found, grams.fit(texts).transform(asked)], format="csr"))
+    return csr_matrix(found)
+
+
+def assert_same(found: csr_matrix, expected: csr_matrix) -> None:
+    """To the last bit."""
+    assert found.shape == expected.shape
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_values_by_hand() -> None:
+    features = TextFeatures(min_df=2)
+    X = features.fit_transform(["fish fish soup", "Soup! soup, fish", "sea"])
+    assert features.feature_names == ("fish", "soup")
+    idf = 1 + log(4 / 3)
+    np.testing.assert_allclose(features.idf_, [idf, idf], rtol=1e-6)
+    twice = 1 + log(2)
+    length = sqrt(twice**2 + 1)
+    expected = [[twice / length, 1 / length], [1 / length, twice / length], [0, 0]]
+    np.testing.assert_allclose(X.toarray(), expected, rtol=1e-6)
+    assert (X.dtype, X.indices.dtype, X.indptr.dtype) == (np.float32, np.int32, np.int32)
+    one = features.transform(["a SOUP of stars"])
+    assert one.toarray().tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"min_df": 1},
+        {"min_df": 1, "word_ngrams": 3},
+        {"min_df": 1, "char_ngrams": 5},
+        {"min_df": 1, "char_ngrams": 2, "word_ngrams": 2},
+        {"min_df": 2, "char_ngrams": 8},
+        {"min_df": 1, "lowercase": False},
+        {"min_df": 1, "sublinear_tf": False},
+    ],
+    ids=str,
+)
+def test_scikit_learn_gives_the_same(settings: dict[str, int]) -> None:
+    rng = np.random.default_rng(0)
+    words = ["Fisch", "sea", "Öl", "x", "42", "naïve", "soup_1", "北京", "don't", "e-mail"]
+    texts = [" ".join(rng.choice(words, rng.integers(12))) for _ in range(40)] + TEXTS
+    asked = [*texts[::3], "unknown words", "", "fisch\tÖL\n\nsea"]
+    features = TextFeatures(**settings)
+    fitted = features.fit_transform(texts)
+    assert_same(fitted, oracle(features, texts, texts))
+    assert_same(features.transform(asked), oracle(features, texts, asked))
+    lengths = np.sqrt(np.asarray(fitted.multiply(fitted).sum(axis=1)).ravel())
+    np.testing.assert_allclose(lengths[np.diff(fitted.indptr) > 0], 1, rtol=1e-6)
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.booleans())
+def test_any_text_gives_what_scikit_learn_gives(texts: list[str], grams: bool) -> None:
+    texts = [*texts, "aa bb", "aa cc"]
+    features = TextFeatures(min_df=1, char_ngrams=4 if grams else 0)
+    assert_same(features.fit_transform(texts), oracle(features, texts, texts))
+
+
+def test_a_text_has_the_same_row_alone_and_among_many() -> None:
+    texts = [f"w{i % 7} w{i % 11} all w{i}" for i in range(2 * _BLOCK + 3)]
+    features = TextFeatures(char_ngrams=3)
+    X = features.fit_transform(texts)
+    assert_same(features.transform(texts), X)
+    assert_same(features.transform(iter(texts)), X)
+    for row in (0, _BLOCK, 2 * _BLOCK + 2):
+        assert_same(features.transform([texts[row]]), X[row])
+    assert features.transform([]).shape == (0, X.shape[1])
+
+
+def test_names_of_columns_tell_words_from_n_grams() -> None:
+    features = TextFeatures(min_df=1, char_ngrams=3, word_ngrams=2).fit(["the fish"])
+    names = ("fish", "the", "the fish", "char: fi", "char: th", "char:fis", "char:he ")
+    assert features.feature_names == (*names, "char:ish", "char:sh ", "char:the")
+
+
+@pytest.mark.parametrize("settings", [{}, {"char_ngrams": 4, "min_df": 1, "lowercase": False}])
+def test_saved_and_read_again(tmp_path: Path, settings: dict[str, int]) -> None:
+    features = TextFeatures(**settings).fit([*TEXTS, "nul \0 \ud800 grams"])
+    write_folder(tmp_path, {"text": features.get_params()}, features.arrays())
+    config, arrays = read_folder(tmp_path)
+    again = TextFeatures.from_arrays(config["text"], arrays)
+    assert again.feature_names == features.feature_names
+    assert again.get_params() == features.get_params()
+    assert_same(again.transform(TEXTS), features.transform(TEXTS))
+
+
+def test_fitting_again_forgets_and_a_clone_is_unfitted() -> None:
+    features = TextFeatures(min_df=1, char_ngrams=3).fit(["fish"])
+    features.set_params(char_ngrams=0).fit(["soup"])
+    assert features.feature_names == ("soup",)
+    copy = clone(features)
+    for use in (lambda: copy.transform(["a"]), copy.arrays, lambda: copy.feature_names):
+        with pytest.raises(NotFittedError, match="has not been fitted. Call fit"):
+            use()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(DataFormatError, match="expected a list of texts, found one text"):
+        TextFeatures().fit("a text")
+    message = r"text 1 is nan \(float\), expected a str. Replace missing texts by ''"
+    with pytest.raises(DataFormatError, match=message):
+        TextFeatures().fit(["a", float("nan")])  # type: ignore[list-item]
+    message = "no word stands in 2 or more of the 2 texts. Lower min_df, or give more texts"
+    with pytest.raises(DataFormatError, match=message):
+        TextFeatures().fit(["fish", "soup"])
+    with pytest.raises(DataFormatError, match="in 2 or more of the 0 texts"):
+        TextFeatures().fit([])
+    with pytest.raises(ParameterError, match="min_df of TextFeatures must be a whole number, 1 or"):
+        TextFeatures(min_df=0).fit(["a"])
+
+
+def test_parameters_are_declared_once() -> None:
+    declared = parameters_of(TextFeatures)
+    assert list(declared) == ["min_df", "word_ngrams", "char_ngrams", "lowercase", "sublinear_tf"]
+    assert all(parameter.help for parameter in declared.values())
+
+
+def test_progress_counts_texts(heard: Any) -> None:
+    features = TextFeatures(char_ngrams=3).fit(TEXTS, progress=heard)
+    features.transform(TEXTS, progress=heard)
+    assert (heard.stages, heard.done) == ([("count words", 10, "texts")] * 2, 20)
