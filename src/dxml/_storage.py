@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from safetensors.numpy import save_file
 
+from dxml._sparse import plain_csr
 from dxml.exceptions import ModelFormatError
 
 __all__ = ["FORMAT", "pack_csr", "read_folder", "unpack_csr", "write_folder"]
@@ -34,6 +35,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "I64": np.int64,
     "I32": np.int32,
     "I16": np.int16,
+    "U16": np.uint16,
     "I8": np.int8,
     "U8": np.uint8,
     "BOOL": np.bool_,
@@ -120,10 +122,7 @@ def unpack_csr(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sp.csr_matr
     data = arrays.get(f"{name}.data")
     if data is None:
         data = np.ones(len(indices), dtype=bool)
-    rows, columns = arrays[f"{name}.shape"].tolist()
-    matrix = sp.csr_matrix((rows, columns), dtype=data.dtype)
-    matrix.indptr, matrix.indices, matrix.data = arrays[f"{name}.indptr"], indices, data
-    return matrix
+    return plain_csr(data, indices, arrays[f"{name}.indptr"], arrays[f"{name}.shape"].tolist())
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

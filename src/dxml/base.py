@@ -99,7 +99,8 @@ class Classifier(BaseEstimator, ABC):
         parts = []
         with progress.stage("predict", features.shape[0], "points") as stage:
             for start in range(0, features.shape[0], self.batch_rows):
-                rows = features[start : start + self.batch_rows]
+                whole = features.shape[0] <= self.batch_rows
+                rows = features if whole else features[start : start + self.batch_rows]
                 parts.append(self._rank(rows, k))
                 stage.advance(rows.shape[0])
         return TopK.concatenate(parts)
@@ -114,7 +115,10 @@ class Classifier(BaseEstimator, ABC):
         if k is None:
             mean = self.label_frequency_.sum() / max(self.n_samples_, 1)
             k = int(np.clip(round(float(mean)), 1, self.n_labels_))
-        ranking = self.predict_topk(X, k)
+        return self._decode(self.predict_topk(X, k))
+
+    def _decode(self, ranking: TopK) -> Any:
+        """The labels of a ranking as names, or as a 0/1 indicator."""
         if self.label_names_ is not None:
             return [[self.label_names_[label] for label, _ in row] for row in ranking.rows()]
         scores = ranking.to_csr(self.n_labels_)

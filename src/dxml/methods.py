@@ -15,6 +15,7 @@ from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
 __all__ = ["METHODS", "load_model", "method_class"]
 
 METHODS: dict[str, str] = {
+    "joint": "dxml.joint:Joint",
     "dxml": "dxml.model:DXML",
     "sleec": "dxml.baselines.sleec:SLEEC",
     "leml": "dxml.baselines.leml:LEML",

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._sparse import plain_csr
+
 __all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
@@ -40,11 +42,11 @@ class FeatureScaler:
             X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
         if not self.rows:
             return X
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        ends = np.concatenate([[0], np.cumsum(np.square(X.data, dtype=np.float64))])
+        squares = np.diff(ends[X.indptr])
         scale = np.zeros(len(squares), dtype=np.float32)
         scale[squares > 0] = 1 / np.sqrt(squares[squares > 0])
-        data = X.data * np.repeat(scale, np.diff(X.indptr))
-        return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+        return plain_csr(X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr, X.shape)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""

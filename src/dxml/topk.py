@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._sparse import plain_csr
+
 __all__ = ["TopK", "tie_order", "topk_from_csr", "topk_from_dense"]
 
 Floats = npt.NDArray[np.float32]
@@ -68,13 +70,13 @@ class TopK:
 
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The scores as a sparse (n_samples, n_labels) matrix; a score of 0 stays stored."""
-        kept = self.indices >= 0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        matrix = sp.csr_matrix(
-            (self.scores[kept], self.indices[kept], indptr), shape=(len(self), n_labels)
-        )
-        matrix.sort_indices()
-        return matrix
+        ids = np.where(self.indices >= 0, self.indices, n_labels)
+        order = np.argsort(ids, axis=1)
+        ids = np.take_along_axis(ids, order, axis=1)
+        kept = ids < n_labels
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+        scores = np.take_along_axis(self.scores, order, axis=1)[kept]
+        return plain_csr(scores, ids[kept], indptr, (len(self), n_labels))
 
     @staticmethod
     def concatenate(parts: list[TopK]) -> TopK:

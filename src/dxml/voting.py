@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from dxml.topk import TopK, insert_best
 
-__all__ = ["Vote", "vote"]
+__all__ = ["Vote", "vote", "vote_pairs"]
 
 Vote = Literal["mean", "sum"]
 Floats = npt.NDArray[np.float32]
@@ -70,3 +70,42 @@ def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids)
         n_chunks = min(len(neighbours), numba.get_num_threads())
         _vote(neighbours, weights, Y.indptr, Y.indices, place, n_chunks, ids, scores)
     return TopK(ids, scores)
+
+
+@numba.njit(cache=True, parallel=True)
+def _vote_pairs(neighbours, weights, indptr, labels, n_labels, starts, wanted, n_chunks, out):  # type: ignore[no-untyped-def]
+    n = neighbours.shape[0]
+    for chunk in numba.prange(n_chunks):
+        votes = np.zeros(n_labels, dtype=np.float32)
+        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+            for j in range(neighbours.shape[1]):
+                point = neighbours[i, j]
+                if point >= 0:
+                    for p in range(indptr[point], indptr[point + 1]):
+                        votes[labels[p]] += weights[i, j]
+            for p in range(starts[i], starts[i + 1]):
+                out[p] = votes[wanted[p]]
+            for j in range(neighbours.shape[1]):
+                point = neighbours[i, j]
+                if point >= 0:
+                    for p in range(indptr[point], indptr[point + 1]):
+                        votes[labels[p]] = 0
+
+
+def vote_pairs(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
+    """The votes for each stored (point, label) of `pairs`, in its order; see `vote`."""
+    out = np.zeros(pairs.nnz, dtype=np.float32)
+    if len(neighbours):
+        n_chunks = min(len(neighbours), numba.get_num_threads())
+        _vote_pairs(
+            neighbours,
+            weights,
+            Y.indptr,
+            Y.indices,
+            Y.shape[1],
+            pairs.indptr,
+            pairs.indices,
+            n_chunks,
+            out,
+        )
+    return out

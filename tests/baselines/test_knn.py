@@ -8,9 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dxml.baselines.knn import KNN, _Neighbours, nearest_by_cosine
+from dxml.baselines.knn import KNN
 from dxml.data import make_planted
 from dxml.metrics import precision_at_k
+from dxml.neighbours import Neighbours, nearest_by_cosine
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -55,7 +56,7 @@ def test_both_ways_of_searching_find_the_same() -> None:
     rng = np.random.default_rng(0)
     points = sp.csr_matrix(unit(rng.standard_normal((200, 16))))
     queries = sp.csr_matrix(unit(rng.standard_normal((30, 16))))
-    neighbours = _Neighbours(points)
+    neighbours = Neighbours(points)
     assert neighbours.dense
     ids, cosines = neighbours.search(queries, 7)
     other_ids, other_cosines = nearest_by_cosine(queries, points.tocsc(), 7)

@@ -10,8 +10,7 @@ with N_k(x) the k training points of largest cosine. p = 0 is the plain vote.
 Where we differ: a training point whose cosine is not positive is no neighbour, and a point without
 any neighbour gets the most frequent labels. k is chosen on held-out points unless it is given.
 
-Sparse points are searched through an inverted file of the features, dense ones by matrix products
-(`dxml.index`); either finds the same neighbours exactly.
+The search itself is `dxml.neighbours`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -29,106 +27,20 @@ from dxml._progress import Progress
 from dxml._random import spawn
 from dxml._storage import pack_csr, unpack_csr
 from dxml.base import Classifier
-from dxml.index import PartitionedIndex
 from dxml.metrics import precision_at_k
-from dxml.scaling import DENSE, FeatureScaler, Scaling, fit_scaler
+from dxml.neighbours import Neighbours, cosine_weights, unit_rows
+from dxml.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.topk import TopK
 from dxml.voting import vote
 
-__all__ = ["KNN", "nearest_by_cosine"]
+__all__ = ["KNN"]
 
 SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the held-out points."""
-LEAST = 1e-12  # weight of a vote beside the nearest's; above 0, so that every neighbour counts
 MOST_HELD = 2000  # held-out points; more do not change the choice
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
-
-
-@numba.njit(cache=True, parallel=True)
-def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosines):  # type: ignore[no-untyped-def]
-    k = ids.shape[1]
-    n_queries = indptr.shape[0] - 1
-    for chunk in numba.prange(n_chunks):
-        total = np.zeros(n, dtype=np.float32)
-        for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
-            total[:] = 0
-            for j in range(indptr[i], indptr[i + 1]):
-                value = data[j]
-                for p in range(starts[indices[j]], starts[indices[j] + 1]):
-                    total[rows[p]] += value * values[p]
-            filled = 0
-            for point in range(n):
-                cosine = total[point]
-                if cosine <= 0 or (filled == k and cosine <= cosines[i, k - 1]):
-                    continue
-                slot = filled if filled < k else k - 1
-                filled = min(filled + 1, k)
-                while slot > 0 and cosine > cosines[i, slot - 1]:
-                    ids[i, slot] = ids[i, slot - 1]
-                    cosines[i, slot] = cosines[i, slot - 1]
-                    slot -= 1
-                ids[i, slot] = point
-                cosines[i, slot] = cosine
-
-
-def nearest_by_cosine(
-    queries: sp.csr_matrix, points: sp.csc_matrix, n_neighbors: int
-) -> tuple[Ids, Floats]:
-    """The points of largest positive cosine, exactly, through the columns of `points`.
-
-    Parameters
-    ----------
-    queries : csr_matrix of shape (n_queries, n_features), rows of length 1 or 0
-    points : csc_matrix of shape (n, n_features), rows of length 1 or 0
-
-    Returns
-    -------
-    ids : int32 array of shape (n_queries, n_neighbors)
-        Nearest first, ties by id; -1 where fewer points have a positive cosine.
-    cosines : float32 array of the same shape
-        0 where the id is -1.
-    """
-    ids = np.full((queries.shape[0], n_neighbors), -1, dtype=np.int32)
-    cosines = np.zeros((queries.shape[0], n_neighbors), dtype=np.float32)
-    n_chunks = min(queries.shape[0], numba.get_num_threads())
-    _search(
-        queries.indptr,
-        queries.indices,
-        queries.data,
-        points.indptr,
-        points.indices,
-        points.data,
-        points.shape[0],
-        n_chunks,
-        ids,
-        cosines,
-    )
-    return ids, cosines
-
-
-class _Neighbours:
-    """Training points of length 1, searched the way that suits how full they are."""
-
-    def __init__(self, points: sp.csr_matrix) -> None:
-        self.points = points
-        self.dense = points.nnz > DENSE * points.shape[0] * points.shape[1]
-        if self.dense:
-            rng = np.random.default_rng(0)  # one cell needs no chance
-            self.index = PartitionedIndex.build(points.toarray(), 1, rng)
-        else:
-            self.columns = points.tocsc()
-
-    def search(self, queries: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
-        """As `nearest_by_cosine`."""
-        if not self.dense:
-            return nearest_by_cosine(queries, self.columns, n_neighbors)
-        ids, distances = self.index.search(queries.toarray(), n_neighbors)
-        cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
-        alone = np.diff(queries.indptr) == 0
-        cosines[alone] = 0
-        return np.where(cosines > 0, ids, np.int32(-1)), cosines
 
 
 class KNN(Classifier):
@@ -179,14 +91,14 @@ class KNN(Classifier):
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self.scaler_ = fit_scaler(X, self.scaling)
-        points = _unit_rows(self.scaler_.transform(X))
+        points = unit_rows(self.scaler_.transform(X))
         useful = (np.diff(Y.indptr) > 0) & (np.diff(points.indptr) > 0)
         self.points_, self.train_labels_ = points[useful], Y[useful]
         self.n_neighbors_ = self.n_neighbors or self._choose(progress)
-        self.neighbours_ = _Neighbours(self.points_)
+        self.neighbours_ = Neighbours(self.points_)
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        queries = _unit_rows(self.scaler_.transform(X))
+        queries = unit_rows(self.scaler_.transform(X))
         ids, cosines = self.neighbours_.search(queries, self.n_neighbors_)
         ranking = self._vote(ids, cosines, self.train_labels_, k)
         alone = ids[:, 0] < 0
@@ -194,10 +106,8 @@ class KNN(Classifier):
         return ranking
 
     def _vote(self, ids: Ids, cosines: Floats, Y: sp.csr_matrix, k: int) -> TopK:
-        nearest = np.maximum(cosines[:, :1], 1e-30)
-        weights = np.maximum((cosines / nearest).astype(np.float64) ** self.power, LEAST)
-        weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), LEAST)
-        return vote(ids, weights.astype(np.float32), Y, k, self._tie_place)
+        weights = cosine_weights(ids, cosines, self.power)
+        return vote(ids, weights, Y, k, self._tie_place)
 
     def _choose(self, progress: Progress) -> int:
         """k by the mean of P@1, P@3 and P@5 on held-out points."""
@@ -211,7 +121,7 @@ class KNN(Classifier):
         depth = min(5, self.n_labels_)
         places = [i for i in (0, 2, 4) if i < depth]
         with progress.stage("validation"):
-            neighbours = _Neighbours(self.points_[kept])
+            neighbours = Neighbours(self.points_[kept])
             ids, cosines = neighbours.search(self.points_[held], max(sizes))
             scores = []
             for size in sizes:
@@ -235,9 +145,4 @@ class KNN(Classifier):
         self.scaler_ = FeatureScaler.from_arrays(arrays)
         self.points_ = unpack_csr("points", arrays)
         self.train_labels_ = unpack_csr("train_labels", arrays)
-        self.neighbours_ = _Neighbours(self.points_)
-
-
-def _unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
-    """Rows divided by their length; the cosine is then a dot product."""
-    return FeatureScaler(None, None, rows=True).transform(X)
+        self.neighbours_ = Neighbours(self.points_)

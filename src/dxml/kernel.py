@@ -1,0 +1,311 @@
+"""Kernel ridge regression: a vote of all training points, corrected for one another.
+
+A point's score for the labels is Σ_i k(x, x_i) votes_i over the training points x_i. Were the
+votes the points' own labels, crowded regions would shout down sparse ones. With K the kernel
+between the training points, votes = (K + ridge·I)⁻¹ Y are those that give their labels back.
+
+Labels are dense here and K holds all pairs, so this is for some ten thousands of points. All is
+computed in float32, on a GPU without TF32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from dxml._progress import SILENT, Progress
+from dxml._storage import pack_csr, unpack_csr
+from dxml.exceptions import DataFormatError
+from dxml.metrics import precision_at_k
+from dxml.topk import tie_order, topk_from_dense
+
+__all__ = ["KERNELS", "Kernel", "KernelVote", "choose_kernel", "fit_kernel"]
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Rows: TypeAlias = sp.csr_matrix | Floats
+Products: TypeAlias = Callable[[Rows], Tensor]
+
+DENSE_SHARE = 0.5  # of non-zeros above which rows are kept dense
+SAME_POINT = 1e-6  # squared distance, as a share of the squared lengths, that is only rounding
+LEAST_RIDGE = 1e-3  # of a second try: a factor that only just exists gives votes of noise
+BLOCK = 2**24  # numbers in a block of distances
+KINDS: tuple[Literal["gauss", "laplace"], ...] = ("gauss", "laplace")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """gauss: exp(-gamma·D²/2); laplace: exp(-gamma·D), with D the Euclidean distance."""
+
+    kind: Literal["gauss", "laplace"]
+    gamma: float
+    ridge: float
+
+    def apply_(self, squared: Tensor) -> Tensor:
+        """Replace squared distances by values of the kernel."""
+        if self.kind == "gauss":
+            return squared.mul_(-self.gamma / 2).exp_()
+        return squared.sqrt_().mul_(-self.gamma).exp_()
+
+
+KERNELS = (
+    Kernel("gauss", 2, 0.1),
+    Kernel("gauss", 2, 1),
+    Kernel("laplace", 1, 0.03),
+    Kernel("laplace", 1, 0.1),
+    Kernel("laplace", 1, 0.3),
+)
+"""The candidates, for rows of length about 1."""
+
+
+def choose_kernel(
+    X: Rows,
+    Y: sp.csr_matrix,
+    X_held: Rows,
+    Y_held: sp.csr_matrix,
+    device: torch.device,
+    candidates: Sequence[Kernel] = KERNELS,
+    progress: Progress = SILENT,
+) -> tuple[Kernel, Floats]:
+    """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points.
+
+    Returns
+    -------
+    Kernel, with the ridge that it needed (see `fit_kernel`), and its scores of the held-out points,
+    (n_held, n_labels).
+    """
+    points, labels = _compact(X), _dense_labels(Y, device)
+    place = tie_order(np.bincount(Y.indices, minlength=Y.shape[1]))
+    best, chosen, best_scores = -1.0, candidates[0], np.empty(0, dtype=np.float32)
+    with _full_precision(), progress.stage("kernel", len(candidates), "kernels") as report:
+        distances = _Distances(points, device)
+        among, held = distances.squared(points), distances.squared(X_held)
+        for candidate in candidates:
+            votes, kernel = _solve(among.clone, labels, candidate)
+            scores = (kernel.apply_(held.clone()) @ votes).cpu().numpy()
+            precision = precision_at_k(Y_held, topk_from_dense(scores, 5, place), 5)
+            quality = float(precision[[0, 2, 4]].mean())
+            if quality > best:
+                best, chosen, best_scores = quality, kernel, scores
+            report.advance()
+            report.note(f"{chosen.kind}, mean precision {best:.4f}")
+    return chosen, best_scores
+
+
+def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) -> KernelVote:
+    """The votes of the training points.
+
+    Parameters
+    ----------
+    X : csr_matrix or float32 array of shape (n_samples, n_features)
+        Scaled rows.
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+
+    Notes
+    -----
+    Where K + ridge·I is singular to working precision, its Cholesky factorisation is tried again
+    with ten times the ridge, and 0.001 at least; the result's `kernel` says what was used.
+    """
+    points = _compact(X)
+    with _full_precision():
+        distances = _Distances(points, device)
+        votes, kernel = _solve(lambda: distances.squared(points), _dense_labels(Y, device), kernel)
+    return KernelVote(points, votes.cpu().numpy(), kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelVote:
+    """Training points and their votes.
+
+    Attributes
+    ----------
+    points : csr_matrix, or float32 array if over half full, (n_points, n_features)
+    votes : float32 (n_points, n_labels)
+    kernel : Kernel
+    """
+
+    points: Rows
+    votes: Floats
+    kernel: Kernel
+    _placed: dict[str, tuple[_Distances, Tensor]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def scores(self, X: Rows, device: torch.device) -> Floats:
+        """Scores of all labels, (n_samples, n_labels)."""
+        distances, votes = self._on(device)
+        out = np.empty((X.shape[0], votes.shape[1]), dtype=np.float32)
+        with _full_precision():
+            for part, rows in _blocks(X, BLOCK // len(votes)):
+                values = self.kernel.apply_(distances.squared(rows))  # (rows, n_points)
+                out[part] = (values @ votes).cpu().numpy()
+        return out
+
+    def _on(self, device: torch.device) -> tuple[_Distances, Tensor]:
+        key = str(device)
+        if key not in self._placed:
+            votes = torch.from_numpy(np.ascontiguousarray(self.votes)).to(device)
+            self._placed[key] = _Distances(self.points, device), votes
+        return self._placed[key]
+
+    def arrays(self, prefix: str = "kernel") -> dict[str, npt.NDArray[Any]]:
+        """All of it under the names of a saved model."""
+        name, kernel = f"{prefix}.points", self.kernel
+        points = pack_csr(name, self.points) if sp.issparse(self.points) else {name: self.points}
+        settings = np.array([KINDS.index(kernel.kind), kernel.gamma, kernel.ridge])
+        return {**points, f"{prefix}.votes": self.votes, f"{prefix}.settings": settings}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], prefix: str = "kernel") -> KernelVote:
+        """The inverse of `arrays`."""
+        name = f"{prefix}.points"
+        points = arrays[name] if name in arrays else unpack_csr(name, arrays)
+        kind, gamma, ridge = arrays[f"{prefix}.settings"].tolist()
+        return cls(points, arrays[f"{prefix}.votes"], Kernel(KINDS[int(kind)], gamma, ridge))
+
+
+def _solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tuple[Tensor, Kernel]:
+    """Votes (n, n_labels), and the kernel with the ridge that made K positive definite.
+
+    `squared` gives a fresh array of squared distances, which becomes K and then its factor.
+    """
+    failed = torch.zeros((), dtype=torch.int32, device=labels.device)
+    while True:
+        factor = kernel.apply_(squared()).mT  # column by column: factored where it lies
+        factor.diagonal().add_(kernel.ridge)
+        torch.linalg.cholesky_ex(factor, out=(factor, failed))
+        if not failed.item():
+            break
+        if kernel.ridge > len(labels):  # K is at most 1 everywhere, so this ridge is enough
+            raise DataFormatError("the kernel of the rows is not finite. Look for NaN in X.")
+        kernel = replace(kernel, ridge=max(10 * kernel.ridge, LEAST_RIDGE))
+    half = torch.linalg.solve_triangular(factor, labels, upper=False)
+    votes = torch.linalg.solve_triangular(factor.mT, half, upper=True)
+    return votes.contiguous(), kernel
+
+
+class _Distances:
+    """Squared distances to fixed points, on one device."""
+
+    def __init__(self, points: Rows, device: torch.device) -> None:
+        self._sparse, self._device = sp.issparse(points), device
+        self._squares = torch.from_numpy(_squares(points)).to(device)
+        self._products: Products
+        if not self._sparse:
+            self._products = _dense_products(points, device)
+        elif device.type == "cpu":
+            self._products = _inverted_products(points)
+        else:
+            self._products = _bagged_products(points, device)
+
+    def squared(self, X: Rows) -> Tensor:
+        """(n_samples, n_points); what may be rounding alone is 0."""
+        X = _in_form(X, self._sparse)
+        squares = torch.from_numpy(_squares(X)).to(self._device)
+        out = torch.empty((X.shape[0], len(self._squares)), device=self._device)
+        for part, rows in _blocks(X, BLOCK // max(out.shape[1], X.shape[1] // 8)):
+            lengths = squares[part, None] + self._squares
+            block = torch.sub(lengths, self._products(rows), alpha=2, out=out[part])
+            block.masked_fill_(block < SAME_POINT * lengths, 0)
+        return out
+
+
+def _dense_products(points: Floats, device: torch.device) -> Products:
+    weights = torch.from_numpy(np.ascontiguousarray(points)).to(device)
+    return lambda X: torch.from_numpy(np.ascontiguousarray(X)).to(device) @ weights.T
+
+
+def _inverted_products(points: sp.csr_matrix) -> Products:
+    """For a CPU: a row meets only the points that share a feature with it."""
+    columns = points.tocsc()
+
+    def products(X: sp.csr_matrix) -> Tensor:
+        out = np.empty((X.shape[0], points.shape[0]), dtype=np.float32)
+        _invert(X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data, out)
+        return torch.from_numpy(out)
+
+    return products
+
+
+@numba.njit(cache=True, parallel=True)
+def _invert(indptr, indices, data, starts, points, values, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        total = np.zeros(out.shape[1])
+        for j in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[j])
+            feature = indices[j]
+            for p in range(starts[feature], starts[feature + 1]):
+                total[points[p]] += value * values[p]
+        out[i] = total
+
+
+def _bagged_products(points: sp.csr_matrix, device: torch.device) -> Products:
+    """For a GPU: each point is a weighted sum of columns of the dense block of rows."""
+    features, starts, values = (
+        torch.from_numpy(array).to(device) for array in (points.indices, points.indptr, points.data)
+    )
+
+    def products(X: sp.csr_matrix) -> Tensor:
+        by_feature = torch.from_numpy(X.toarray()).to(device).T.contiguous()
+        return torch.nn.functional.embedding_bag(
+            features,
+            by_feature,
+            starts,
+            mode="sum",
+            per_sample_weights=values,
+            include_last_offset=True,
+        ).T
+
+    return products
+
+
+def _blocks(X: Rows, size: int) -> Iterator[tuple[slice, Rows]]:
+    """X in blocks of about `size` rows, with the places they come from."""
+    n, size = X.shape[0], max(size, 1)
+    for start in range(0, n, size):
+        part = slice(start, min(start + size, n))
+        yield part, X if n <= size else X[part]
+
+
+def _squares(X: Rows) -> Floats:
+    """The squared length of each row."""
+    if isinstance(X, np.ndarray):
+        return np.square(X, dtype=np.float64).sum(axis=1).astype(np.float32)
+    ends = np.concatenate([[0], np.cumsum(np.square(X.data, dtype=np.float64))])
+    return np.diff(ends[X.indptr]).astype(np.float32)
+
+
+def _compact(X: Rows) -> Rows:
+    """CSR, or an array if over half full."""
+    filled = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
+    return _in_form(X, filled <= DENSE_SHARE * X.shape[0] * X.shape[1])
+
+
+def _in_form(X: Rows, sparse: bool) -> Rows:
+    if isinstance(X, np.ndarray):
+        return sp.csr_matrix(X) if sparse else X
+    return X if sparse else X.toarray()
+
+
+def _dense_labels(Y: sp.csr_matrix, device: torch.device) -> Tensor:
+    return torch.from_numpy(Y.astype(np.float32).toarray()).to(device)
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """Inside, a GPU multiplies float32 as float32: distances are differences of near numbers."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = before

@@ -1,0 +1,377 @@
+"""A wide ReLU layer over sparse features and a one-vs-all logistic head, trained together.
+
+`fit_wide` makes the weights and `WideHead` holds and applies them. The logits of a batch for all
+labels never exist at once: `chunked_logistic` takes the labels a chunk at a time. On a GPU matrix
+products are made in bfloat16 and weights kept in float32; a CPU computes in float32 throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from dxml._progress import SILENT, Progress
+from dxml._threads import SMALL_STEP, threads
+
+__all__ = ["WideHead", "WideSettings", "chunked_logistic", "fit_wide"]
+
+Floats = npt.NDArray[np.float32]
+Weights = tuple[Tensor, Tensor, Tensor, Tensor]
+
+ROWS = 4096  # points whose hidden layer is computed at a time
+DENSE_SHARE = 0.1  # of non-zeros from which on a CPU multiplies a large batch as a dense one
+
+
+@dataclass(frozen=True)
+class WideSettings:
+    """Everything that decides how a wide head is trained; chunk: labels with logits at a time."""
+
+    width: int = 4096
+    epochs: int = 20
+    batch_size: int = 512
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    feature_dropout: float = 0.3
+    hidden_dropout: float = 0.5
+    chunk: int = 16384
+
+
+class _ChunkedLogistic(torch.autograd.Function):
+    """Makes the gradients on the way forward, while the logits of a chunk are at hand."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        rows: Tensor,
+        columns: Tensor,
+        chunk: int,
+    ) -> Tensor:
+        n, n_labels = hidden.shape[0], weight.shape[0]
+        loss = bias.new_zeros(())
+        hidden_slope = torch.zeros_like(hidden, dtype=bias.dtype)
+        weight_slope, bias_slope = torch.empty_like(weight), torch.empty_like(bias)
+        for start in range(0, n_labels, chunk):
+            part = slice(start, min(start + chunk, n_labels))
+            size = part.stop - start
+            narrow = weight[part].to(hidden.dtype)  # (c, width)
+            logits = (hidden @ narrow.T).to(bias.dtype) + bias[part]  # (n, c)
+            if size == n_labels:
+                place, share = rows * size + columns, torch.ones_like(rows, dtype=bias.dtype)
+            else:
+                # A pair outside the chunk adds nothing to the row's first place: no selection,
+                # so a GPU need not report its size.
+                inside = (columns >= start) & (columns < part.stop)
+                place = rows * size + torch.where(inside, columns - start, 0)
+                share = inside.to(bias.dtype)
+            loss += F.softplus(logits).sum() - (logits.view(-1)[place] * share).sum()
+            slope = logits.sigmoid_()
+            slope.view(-1).scatter_add_(0, place, -share)
+            slope /= n
+            bias_slope[part] = slope.sum(dim=0)
+            slope = slope.to(hidden.dtype)
+            weight_slope[part] = slope.T @ hidden
+            hidden_slope += slope @ narrow
+        ctx.save_for_backward(hidden_slope.to(hidden.dtype), weight_slope, bias_slope)
+        return loss / n
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, bias = ctx.saved_tensors
+        return hidden * slope.to(hidden.dtype), weight * slope, bias * slope, None, None, None
+
+
+def chunked_logistic(
+    hidden: Tensor, weight: Tensor, bias: Tensor, rows: Tensor, columns: Tensor, chunk: int
+) -> Tensor:
+    """Logistic loss of all labels, summed over labels and averaged over the batch.
+
+    Parameters
+    ----------
+    hidden : (n, width)
+        Its type is the type of the matrix products.
+    weight, bias : (n_labels, width) and (n_labels,)
+    rows, columns : int64 (n_positive,)
+        Which point has which label, each pair once.
+    chunk : int
+        Labels whose logits, an array (n, chunk), exist at a time.
+    """
+    apply: Callable[..., Tensor] = _ChunkedLogistic.apply
+    return apply(hidden, weight, bias, rows, columns, chunk)
+
+
+def fit_wide(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    settings: WideSettings,
+    *,
+    seed: int,
+    device: torch.device,
+    stage: str = "wide head",
+    progress: Progress = SILENT,
+) -> tuple[WideHead, list[float]]:
+    """Minimise the logistic loss over both layers with AdamW.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features), float32
+        Scaled. On a GPU it is made dense there, in bfloat16.
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+    seed : int
+        Decides the initial weights, the order of the points and what drops.
+    stage : str
+        What the work is called in progress reports.
+
+    Returns
+    -------
+    WideHead, and the mean training loss of each epoch.
+    """
+    n = X.shape[0]
+    generator = torch.Generator(device=device).manual_seed(seed)
+    weights = _initial_weights(X, Y, settings.width, generator)
+    bounds = np.linspace(0, n, -(-n // settings.batch_size) + 1).astype(np.int64).tolist()
+    optimiser = torch.optim.AdamW(
+        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser,
+        settings.learning_rate,
+        total_steps=max(settings.epochs * (len(bounds) - 1), 11),  # with 10, it divides by zero
+        pct_start=0.1,
+        anneal_strategy="linear",
+    )
+    features, labels = _features_on(X, device), _Positives(Y, device)
+    work = settings.batch_size * settings.width * max(X.shape[1], Y.shape[1])
+    total = torch.zeros((), device=device)
+    history = []
+    with (
+        _own_chance(seed, device),
+        threads(1 if device.type == "cpu" and work < SMALL_STEP else None),
+        progress.stage(stage, settings.epochs * n, "points") as report,
+    ):
+        for _ in range(settings.epochs):
+            order = torch.randperm(n, generator=generator, device=device)
+            total.zero_()
+            for points, rows, columns in labels.batches(order, bounds):
+                hidden = _train_hidden(features(points), weights, settings)
+                loss = chunked_logistic(
+                    hidden, weights[2], weights[3], rows, columns, settings.chunk
+                )
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+                total += loss.detach() * len(points)
+                report.advance(len(points))
+            history.append(float(total) / n)
+            report.note(f"loss {history[-1]:.4f}")
+    inner, *others = (weight.detach() for weight in weights)
+    by_feature = inner.T.contiguous().cpu().numpy()
+    return WideHead(by_feature.T, *(array.cpu().numpy() for array in others)), history
+
+
+def _initial_weights(
+    X: sp.csr_matrix, Y: sp.csr_matrix, width: int, generator: torch.Generator
+) -> Weights:
+    """inner, inner_bias, outer, outer_bias; the last are the log-odds of the labels."""
+    (n, d), n_labels, device = X.shape, Y.shape[1], generator.device
+    square = float(np.square(X.data, dtype=np.float64).sum()) / n or 1.0
+    spread = 0.3 * (2 / square) ** 0.5
+    share = (np.bincount(Y.indices, minlength=n_labels) + 0.5) / (n + 1)
+    odds = np.clip(np.log(share / (1 - share)), -8, 0).astype(np.float32)
+    inner = torch.empty(width, d, device=device).normal_(0, spread, generator=generator)
+    outer = torch.empty(n_labels, width, device=device)
+    outer.normal_(0, 0.1 * width**-0.5, generator=generator)
+    weights = inner, torch.zeros(width, device=device), outer, torch.from_numpy(odds).to(device)
+    for weight in weights:
+        weight.requires_grad_()
+    return weights
+
+
+def _features_on(X: sp.csr_matrix, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """A function from row numbers to dense rows: from the GPU's copy, or from the CSR rows."""
+    if device.type == "cpu":
+        return lambda rows: torch.from_numpy(X[rows.numpy()].toarray())
+    dense = torch.zeros(X.shape, dtype=torch.bfloat16, device=device)
+    for start in range(0, X.shape[0], ROWS):
+        part = X[start : start + ROWS].tocoo()
+        row, column, value = (
+            torch.from_numpy(array).to(device) for array in (part.row, part.col, part.data)
+        )
+        dense[row.long() + start, column.long()] = value.to(torch.bfloat16)
+    return lambda rows: dense[rows]
+
+
+class _Positives:
+    """The labels of the points, as index pairs on the device."""
+
+    def __init__(self, Y: sp.csr_matrix, device: torch.device) -> None:
+        self._starts = torch.from_numpy(Y.indptr.astype(np.int64)).to(device)
+        self._labels = torch.from_numpy(Y.indices.astype(np.int64)).to(device)
+
+    def batches(self, order: Tensor, bounds: list[int]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each batch its points, and the (row in the batch, label) pairs of their labels.
+
+        The pairs of the whole epoch are laid out at once: a GPU waits once an epoch.
+        """
+        starts = self._starts[order]
+        lengths = self._starts[order + 1] - starts
+        ends = lengths.cumsum(0)
+        here = torch.arange(len(order), device=order.device)
+        owner = here.repeat_interleave(lengths, output_size=len(self._labels))
+        place = torch.arange(len(owner), device=order.device) + (starts - ends + lengths)[owner]
+        columns = self._labels[place]
+        cuts = [0, *ends[torch.tensor(bounds[1:], device=order.device) - 1].tolist()]
+        for b, (first, last) in enumerate(pairwise(bounds)):
+            pairs = slice(cuts[b], cuts[b + 1])
+            yield order[first:last], owner[pairs] - first, columns[pairs]
+
+
+@contextmanager
+def _own_chance(seed: int, device: torch.device) -> Iterator[None]:
+    """Inside, what drops is decided by `seed`; torch's own generators are left as they were."""
+    gpus = [torch.cuda.current_device()] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=gpus):
+        torch.manual_seed(seed)
+        yield
+
+
+def _train_hidden(features: Tensor, weights: Weights, settings: WideSettings) -> Tensor:
+    """The hidden layer (B, width) with dropout before and after it, in the features' type."""
+    features = F.dropout(features, settings.feature_dropout)
+    inner, bias = (weight.to(features.dtype) for weight in weights[:2])
+    return F.dropout(F.linear(features, inner, bias).relu(), settings.hidden_dropout)
+
+
+@numba.njit(cache=True, parallel=True)
+def _rectified(indptr, indices, data, weights, bias, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = bias
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            weight = weights[indices[j]]
+            for c in range(row.shape[0]):
+                row[c] += value * weight[c]
+        for c in range(row.shape[0]):
+            row[c] = max(row[c], np.float32(0))
+
+
+@dataclass(frozen=True, eq=False)
+class WideHead:
+    """Trained weights of both layers.
+
+    Attributes
+    ----------
+    inner : float32 (width, n_features)
+        Kept column by column, so that a point's few features are read as whole runs.
+    inner_bias : float32 (width,)
+    outer : float32 (n_labels, width)
+    outer_bias : float32 (n_labels,)
+    """
+
+    inner: Floats
+    inner_bias: Floats
+    outer: Floats
+    outer_bias: Floats
+    _placed: dict[str, Weights] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inner", np.asfortranarray(self.inner))
+
+    def hidden(self, X: sp.csr_matrix, device: torch.device) -> Floats:
+        """The rectified hidden layer, (n_samples, width)."""
+        return self.hidden_tensor(X, device).cpu().numpy()
+
+    def scores(self, X: sp.csr_matrix, device: torch.device) -> Floats:
+        """Logits of all labels, (n_samples, n_labels)."""
+        out = np.empty((X.shape[0], len(self.outer)), dtype=np.float32)
+        for start in range(0, X.shape[0], ROWS):
+            part = X[start : start + ROWS] if X.shape[0] > ROWS else X
+            out[start : start + ROWS] = self.scores_tensor(part, device).cpu().numpy()
+        return out
+
+    def hidden_tensor(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
+        """`hidden`, left on the device."""
+        n, d = X.shape
+        if device.type != "cpu":
+            return self._hidden_on_gpu(X, device)
+        if n >= 32 and X.nnz > DENSE_SHARE * n * d:
+            return self._hidden_from_dense(X, device)
+        out = np.empty((n, len(self.inner_bias)), dtype=np.float32)
+        weights, bias = np.asarray(self.inner).T, np.asarray(self.inner_bias)
+        _rectified(X.indptr, X.indices, X.data, weights, bias, out)
+        return torch.from_numpy(out)
+
+    def scores_tensor(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
+        """`scores`, left on the device."""
+        *_, outer, bias = self._on(device)
+        return torch.addmm(bias, self.hidden_tensor(X, device), outer.T)
+
+    def _hidden_from_dense(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
+        weights, bias, *_ = self._on(device)
+        out = torch.empty(X.shape[0], len(bias))
+        for start in range(0, X.shape[0], ROWS):
+            part = torch.from_numpy(X[start : start + ROWS].toarray())
+            torch.addmm(bias, part, weights, out=out[start : start + ROWS])
+        return out.relu_()
+
+    def _hidden_on_gpu(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
+        weights, bias, *_ = self._on(device)
+        features, starts, values = (
+            torch.from_numpy(array).to(device) for array in (X.indices, X.indptr, X.data)
+        )
+        product = F.embedding_bag(
+            features,
+            weights,
+            starts,
+            mode="sum",
+            per_sample_weights=values,
+            include_last_offset=True,
+        )  # (n, width)
+        return product.add_(bias).relu_()
+
+    def _on(self, device: torch.device) -> Weights:
+        """The weights as tensors, the inner ones by feature: (n_features, width)."""
+        key = str(device)
+        if key not in self._placed:
+            arrays = (self.inner.T, self.inner_bias, self.outer, self.outer_bias)
+            first, second, third, fourth = (
+                torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays
+            )
+            self._placed[key] = first, second, third, fourth
+        return self._placed[key]
+
+    def arrays(self, prefix: str = "wide") -> dict[str, npt.NDArray[Any]]:
+        """The weights under the names of a saved model, the inner ones by feature."""
+        return {
+            f"{prefix}.inner_by_feature": self.inner.T,
+            f"{prefix}.inner_bias": self.inner_bias,
+            f"{prefix}.outer": self.outer,
+            f"{prefix}.outer_bias": self.outer_bias,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], prefix: str = "wide") -> WideHead:
+        """The inverse of `arrays`."""
+        return cls(
+            arrays[f"{prefix}.inner_by_feature"].T,
+            arrays[f"{prefix}.inner_bias"],
+            arrays[f"{prefix}.outer"],
+            arrays[f"{prefix}.outer_bias"],
+        )

@@ -1,0 +1,174 @@
+"""Kernel ridge regression: by hand, against numpy, and where distances vanish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from dxml import kernel as module
+from dxml._progress import StageTimer
+from dxml._storage import read_folder, write_folder
+from dxml.data import make_planted
+from dxml.exceptions import DataFormatError
+from dxml.kernel import KERNELS, Kernel, KernelVote, choose_kernel, fit_kernel
+
+CPU = torch.device("cpu")
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+BOTH = [Kernel("gauss", 2, 0.1), Kernel("laplace", 1, 0.3)]
+
+
+def brute_force(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    distance = np.linalg.norm(A[:, None].astype(np.float64) - B[None], axis=2)
+    if kernel.kind == "gauss":
+        return np.exp(-kernel.gamma * distance**2 / 2)
+    return np.exp(-kernel.gamma * distance)
+
+
+def rows(n: int, d: int, density: float, seed: int = 0) -> sp.csr_matrix:
+    X = sp.random(n, d, density, format="csr", random_state=seed, dtype=np.float32)
+    return sp.csr_matrix(X / np.sqrt(density * d))
+
+
+def some_labels(n: int, n_labels: int, seed: int = 0) -> sp.csr_matrix:
+    return sp.csr_matrix(np.random.default_rng(seed).random((n, n_labels)) < 0.2)
+
+
+def test_two_points_by_hand() -> None:
+    """At distance 3, each its own label: K + ridge·I = [[2, e], [e, 2]] with e = exp(-3)."""
+    X = sp.csr_matrix(np.float32([[0, 0], [0, 3]]))
+    vote = fit_kernel(X, sp.eye(2, format="csr", dtype=bool), Kernel("laplace", 1, 1), CPU)
+    e = np.exp(-3)
+    votes = np.array([[2, -e], [-e, 2]]) / (4 - e**2)
+    assert np.allclose(vote.votes, votes, atol=1e-6)
+    at_first = vote.scores(sp.csr_matrix(np.float32([[0, 0]])), CPU)
+    assert np.allclose(at_first, [1, e] @ votes, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", BOTH, ids=lambda kernel: kernel.kind)
+@pytest.mark.parametrize("density", [0.1, 0.8])
+def test_scores_equal_brute_force(density: float, kernel: Kernel, device: str) -> None:
+    where = torch.device(device)
+    X, Q, Y = rows(60, 40, density), rows(25, 40, density, 1), some_labels(60, 7)
+    vote = fit_kernel(X, Y, kernel, where)
+    assert sp.issparse(vote.points) == (density < 0.5)
+    K = brute_force(kernel, X.toarray(), X.toarray()) + kernel.ridge * np.eye(60)
+    expected = brute_force(kernel, Q.toarray(), X.toarray()) @ np.linalg.solve(K, Y.toarray())
+    found = vote.scores(Q, where)
+    assert found.dtype == np.float32 and np.allclose(found, expected, atol=1e-4)
+    alone = np.concatenate([vote.scores(Q[i], where) for i in range(25)])
+    assert np.allclose(alone, found, atol=1e-5)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.8])
+def test_sparse_rows_equal_dense_rows(density: float) -> None:
+    X, Q, Y = rows(60, 40, density), rows(25, 40, density, 1), some_labels(60, 7)
+    sparse, dense = (fit_kernel(some, Y, BOTH[1], CPU) for some in (X, X.toarray()))
+    assert np.array_equal(sparse.votes, dense.votes)
+    assert np.allclose(sparse.scores(Q, CPU), dense.scores(Q.toarray(), CPU), atol=1e-6)
+    forms = [KernelVote(points, sparse.votes, BOTH[1]) for points in (X, X.toarray())]
+    assert np.allclose(forms[0].scores(Q, CPU), forms[1].scores(Q, CPU), atol=1e-5)
+
+
+def test_every_way_to_multiply_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Q = rows(60, 400, 0.05), rows(25, 400, 0.05, 1)
+    X, Q = sp.vstack([X, X[:1] * 0], format="csr"), sp.vstack([Q[:1] * 0, Q], format="csr")
+    expected = Q.toarray() @ X.toarray().T
+    assert np.allclose(module._inverted_products(X)(Q), expected, atol=1e-6)
+    assert np.allclose(module._bagged_products(X, CPU)(Q), expected, atol=1e-6)
+    assert np.allclose(module._dense_products(X.toarray(), CPU)(Q.toarray()), expected, atol=1e-6)
+    whole = module._Distances(X, CPU).squared(Q)
+    monkeypatch.setattr(module, "BLOCK", 600)
+    assert torch.equal(module._Distances(X, CPU).squared(Q), whole)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_identical_rows_are_at_distance_zero(density: float, device: str) -> None:
+    """Not at the root of a rounding error: exp(-sqrt(1e-7)) would be 0.9997."""
+    X = rows(50, 3000, density)
+    twice = sp.vstack([X, X, X * 0], format="csr")
+    for points in (twice, twice.toarray()):
+        squared = module._Distances(points, torch.device(device)).squared(points).cpu().numpy()
+        same = np.tile(np.eye(50, dtype=bool), (2, 2))
+        assert (squared[:100, :100][same] == 0).all()
+        assert (squared[:100, :100][~same] > 0.1).all()
+        assert not squared[100:, 100:].any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_better_kernel_is_chosen(device: str) -> None:
+    data = make_planted(400, 200, 30, noise=0.05, random_state=2)
+    X, Y, X_held, Y_held = data.X[:300], data.Y[:300], data.X[300:], data.Y[300:]
+    good, flat, sharp = Kernel("gauss", 2, 0.1), Kernel("gauss", 1e-7, 9), Kernel("gauss", 4e3, 1)
+    timer, where = StageTimer(), torch.device(device)
+    for candidates in ([flat, good, sharp], [good, good], [sharp, flat, good]):
+        chosen, scores = choose_kernel(X, Y, X_held, Y_held, where, candidates, timer)
+        assert chosen == good
+        again = fit_kernel(X, Y, chosen, where).scores(X_held, where)
+        assert np.allclose(scores, again, atol=1e-5)
+    assert "kernel" in timer.seconds
+    assert choose_kernel(X, Y, X_held, Y_held, where)[0] in KERNELS
+
+
+def test_choice_among_fewer_than_five_labels() -> None:
+    X, Y = rows(40, 30, 0.2), some_labels(40, 3)
+    chosen, scores = choose_kernel(X[:30], Y[:30], X[30:], Y[30:], CPU)
+    assert chosen in KERNELS and scores.shape == (10, 3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("ridge", [0.0, 1e-9])
+def test_singular_kernels_get_more_ridge(ridge: float, device: str) -> None:
+    X = sp.csr_matrix(np.tile(np.float32([[1, 0, 0, 0]]), (30, 1)))
+    vote = fit_kernel(X, some_labels(30, 4), Kernel("gauss", 1, ridge), torch.device(device))
+    assert 1e-9 < vote.kernel.ridge < 0.1
+    assert np.isfinite(vote.votes).all()
+    assert np.allclose(
+        vote.scores(X[:1], torch.device(device)), some_labels(30, 4).mean(axis=0), atol=0.05
+    )
+
+
+def test_rows_that_are_no_numbers_are_refused() -> None:
+    X = rows(20, 10, 0.3)
+    X.data[0] = np.nan
+    with pytest.raises(DataFormatError, match="not finite"):
+        fit_kernel(X, some_labels(20, 4), KERNELS[0], CPU)
+
+
+def test_tf32_is_off_inside_and_as_before_outside() -> None:
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    try:
+        for setting in (True, False):
+            matmul.allow_tf32 = setting
+            with module._full_precision():
+                assert not matmul.allow_tf32
+            assert matmul.allow_tf32 == setting
+    finally:
+        matmul.allow_tf32 = before
+
+
+@pytest.mark.gpu
+def test_choosing_takes_two_matrices_of_memory() -> None:
+    n, where = 6000, torch.device("cuda")
+    X, Y = rows(n, 500, 0.05), some_labels(n, 10)
+    fit_kernel(X[:50], Y[:50], KERNELS[0], where)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    choose_kernel(X, Y, X[:100], Y[:100], where)
+    assert torch.cuda.max_memory_allocated() - before < 3 * n * n * 4
+
+
+@pytest.mark.parametrize("density", [0.1, 0.8])
+def test_saved_and_restored(density: float, tmp_path: Path) -> None:
+    X, Y = rows(60, 40, density), some_labels(60, 7)
+    vote = fit_kernel(X, Y, BOTH[1], CPU)
+    write_folder(tmp_path / "model", {}, vote.arrays())
+    again = KernelVote.from_arrays(read_folder(tmp_path / "model")[1])
+    assert again.kernel == vote.kernel
+    assert np.array_equal(again.scores(X, CPU), vote.scores(X, CPU))
