@@ -23,7 +23,7 @@ P@1 / P@3 / P@5 in per cent, every method at its defaults: the mean of ten rando
 Eurlex-4K's official split. In brackets the P@1 that the paper, or for Eurlex-4K the Extreme
 Classification Repository, gives the method. A dash: not measured."""
 REPEAT = """\
-The GPU trained `dxml`; everything else had two CPU threads.
+The GPU trained `dxml` and `joint`; everything else had two CPU threads.
 Repeat it with `dxml bench run paper-small` and `dxml bench run paper-eurlex`.
 [docs/benchmarks.md](docs/benchmarks.md) has the paper's tables and figures beside ours, standard
 deviations, times, sizes, and why a literal DXML falls short of the paper's numbers."""

@@ -30,10 +30,12 @@ LAYERS = [
     },
     {"walks", "factorisation", "index", "_input_layer", "losses", "kernel"},
     {"skipgram", "training", "neighbours", "mixture"},
-    {"joint_parts"},
+    {"joint_parts", "tags"},
+    {"explaining", "teaching"},
     {"base"},
     {"baselines", "model", "joint"},
     {"methods"},
+    {"tagger"},
     {"bench"},
     {"cli"},
 ]

@@ -498,3 +498,27 @@ def test_bad_inverse_propensity_is_refused(weights, message):
 def test_bad_propensity_arguments_are_refused(arguments, message):
     with pytest.raises(DataFormatError, match=message):
         metrics.inverse_propensity(*arguments)
+
+
+def test_calibration_error_by_hand():
+    Y = sp.csr_matrix([[1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=bool)
+    ids = np.array([[0, 1], [0, -1], [2, 0]])
+    scores = np.array([[0.95, 0.25], [0.95, 0.0], [0.85, 0.15]], dtype=np.float32)
+    # First places, ten bins: 0.95 twice, one of them right; 0.85 once, right.
+    expected = (abs(1.9 - 1) + abs(0.85 - 1)) / 3
+    found = metrics.calibration_error(Y, TopK(ids, scores), k=1, bins=10)
+    assert found == pytest.approx(expected, abs=1e-6)
+    # Both places: 0.25 and 0.15 are wrong, and the place that names nothing does not count.
+    expected = (abs(1.9 - 1) + abs(0.85 - 1) + 0.25 + 0.15) / 5
+    found = metrics.calibration_error(Y, TopK(ids, scores), k=2, bins=10)
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_true_probabilities_have_no_calibration_error():
+    rng = np.random.default_rng(0)
+    scores = rng.random((40_000, 1)).astype(np.float32)
+    Y = sp.csr_matrix(rng.random((40_000, 1)) < scores)
+    ranking = TopK(np.zeros((40_000, 1), dtype=np.int32), scores)
+    assert metrics.calibration_error(Y, ranking, k=1) < 0.01
+    halved = TopK(ranking.indices, scores / 2)
+    assert metrics.calibration_error(Y, halved, k=1) == pytest.approx(0.25, abs=0.01)

@@ -59,6 +59,31 @@ def test_to_csr_and_rows_leave_the_padding_out() -> None:
     assert len(TopK.concatenate([ranking, ranking])) == 4
 
 
+def test_to_csr_is_in_order_and_keeps_zeros_but_no_padding() -> None:
+    ids = np.array([[5, 0, 3], [-1, -1, -1], [4, -1, -1], [2, 1, -1]], np.int32)
+    scores = np.array([[0.5, 0, -2], [0, 0, 0], [7, 0, 0], [0, 0, 0]], np.float32)
+    matrix = TopK(ids, scores).to_csr(6)
+    assert matrix.shape == (4, 6) and matrix.indices.dtype == matrix.indptr.dtype == np.int32
+    assert matrix.indptr.tolist() == [0, 3, 3, 4, 6]
+    assert matrix.indices.tolist() == [0, 3, 5, 4, 1, 2]
+    assert matrix.data.tolist() == [0, -2, 0.5, 7, 0, 0] and matrix.data.dtype == np.float32
+    assert matrix.has_sorted_indices
+    nobody = TopK(ids[:0], scores[:0]).to_csr(6)
+    assert nobody.shape == (0, 6) and nobody.nnz == 0
+
+
+@given(st.data())
+def test_to_csr_and_back(data: st.DataObject) -> None:
+    n_labels, n = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 4))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    scores = rng.choice([-np.inf, 0, 1, 2], (n, n_labels)).astype(np.float32)
+    place = tie_order(np.zeros(n_labels))
+    ranking = topk_from_dense(scores, n_labels, place)
+    again = topk_from_csr(ranking.to_csr(n_labels), n_labels, place)
+    assert np.array_equal(again.indices, ranking.indices)
+    assert np.array_equal(again.scores, ranking.scores)
+
+
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match=r"one shape \(n, k\), got \(1, 2\) and \(1, 3\)"):
         TopK(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from dxml._threads import threads
 from dxml.topk import tie_order
-from dxml.voting import vote
+from dxml.voting import vote, vote_pairs
 
 
 def test_by_hand() -> None:
@@ -46,3 +47,38 @@ def test_weights_may_be_zero_or_cancel() -> None:
     for weights in (np.zeros((1, 50)), np.resize([1.0, -1.0], (1, 50))):
         ranking = vote(neighbours, weights.astype(np.float32), Y, 2, tie_order(np.array([1, 2])))
         assert ranking.indices.tolist() == [[1, 0]] and ranking.scores.tolist() == [[0, 0]]
+
+
+def test_pairs_by_hand() -> None:
+    Y = sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool))
+    neighbours = np.array([[0, 1], [2, -1], [-1, -1]], np.int32)
+    weights = np.array([[0.75, 0.25], [0.5, 9], [9, 9]], np.float32)
+    pairs = sp.csr_matrix(
+        (np.ones(6, bool), np.int32([2, 0, 1, 2, 0, 1]), np.int32([0, 3, 5, 6])), shape=(3, 3)
+    )
+    assert vote_pairs(neighbours, weights, Y, pairs).tolist() == [0, 1, 0.75, 0.5, 0, 0]
+
+
+def test_pairs_equal_the_vote() -> None:
+    rng = np.random.default_rng(1)
+    Y = sp.csr_matrix(rng.random((60, 12)) < 0.3)
+    neighbours = rng.integers(-1, 60, (25, 9)).astype(np.int32)
+    weights = rng.random((25, 9)).astype(np.float32)
+    place = tie_order(np.bincount(Y.indices, minlength=12))
+    dense = vote(neighbours, weights, Y, 12, place).to_csr(12).toarray()
+    pairs = sp.csr_matrix(rng.random((25, 12)) < 0.5)
+    found = vote_pairs(neighbours, weights, Y, pairs)
+    rows = np.repeat(np.arange(25), np.diff(pairs.indptr))
+    np.testing.assert_allclose(found, dense[rows, pairs.indices], rtol=1e-6)
+    with threads(1):
+        assert np.array_equal(vote_pairs(neighbours, weights, Y, pairs), found)
+
+
+def test_no_pairs() -> None:
+    Y = sp.csr_matrix(np.ones((2, 3), dtype=bool))
+    nobody = np.empty((0, 2), np.int32)
+    found = vote_pairs(nobody, nobody.astype(np.float32), Y, sp.csr_matrix((0, 3), dtype=bool))
+    assert found.shape == (0,) and found.dtype == np.float32
+    someone = np.zeros((1, 2), np.int32)
+    weights = np.ones((1, 2), np.float32)
+    assert vote_pairs(someone, weights, Y, sp.csr_matrix((1, 3), dtype=bool)).shape == (0,)

@@ -2,7 +2,7 @@
 
 >>> import dxml
 >>> data = dxml.make_planted(300, 200, 10, random_state=0)
->>> model = dxml.DXML(epochs=5).fit(data.X, data.Y)
+>>> model = dxml.Joint().fit(data.X, data.Y)
 >>> ranking = model.predict_topk(data.X[:3], k=2)
 >>> ranking.indices.shape
 (3, 2)
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from dxml.base import Classifier
     from dxml.data import Dataset, load_dataset, make_planted
     from dxml.exceptions import DxmlError
+    from dxml.joint import Joint
     from dxml.methods import METHODS, load_model
     from dxml.metrics import evaluate
     from dxml.model import DXML
+    from dxml.tagger import TextTagger
     from dxml.topk import TopK
 
 __version__ = "0.1.0"
@@ -30,6 +32,8 @@ __all__ = [
     "Classifier",
     "Dataset",
     "DxmlError",
+    "Joint",
+    "TextTagger",
     "TopK",
     "evaluate",
     "load_dataset",
@@ -43,6 +47,8 @@ _HOMES = {
     "Classifier": "dxml.base",
     "Dataset": "dxml.data",
     "DxmlError": "dxml.exceptions",
+    "Joint": "dxml.joint",
+    "TextTagger": "dxml.tagger",
     "TopK": "dxml.topk",
     "evaluate": "dxml.metrics",
     "load_dataset": "dxml.data",

@@ -43,6 +43,8 @@ class Classifier(BaseEstimator, ABC):
     """The name on the command line."""
     summary: ClassVar[str]
     """One line for ``dxml methods``."""
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    """Settings that between them use all of the method's code, to compile it on tiny data."""
     batch_rows: ClassVar[int] = 2048
     """Points ranked at a time; bounds the memory of a prediction."""
 
@@ -156,6 +158,10 @@ class Classifier(BaseEstimator, ABC):
 
     def save(self, folder: str | Path) -> Path:
         """Write the model as a folder of JSON and safetensors, in one step."""
+        return write_folder(folder, *self._packed())
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """All that a folder holds of the model: JSON values, and arrays."""
         self._check_fitted()
         state, arrays = self._state()
         config = {
@@ -167,7 +173,7 @@ class Classifier(BaseEstimator, ABC):
             "label_names": None if self.label_names_ is None else self.label_names_.tolist(),
             "state": state,
         }
-        return write_folder(folder, config, {"label_frequency": self.label_frequency_, **arrays})
+        return config, {"label_frequency": self.label_frequency_, **arrays}
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -178,6 +184,13 @@ class Classifier(BaseEstimator, ABC):
                 f"{folder}: holds a model of method {config.get('method')!r}, not {cls.method!r}. "
                 "Open it with dxml.load_model."
             )
+        return cls._unpacked(folder, config, arrays)
+
+    @classmethod
+    def _unpacked(
+        cls, folder: str | Path, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]
+    ) -> Self:
+        """The inverse of `_packed`; `folder` is named in errors."""
         try:
             model = cls(**config["parameters"])
             model.n_features_in_ = int(config["n_features"])

@@ -1,14 +1,15 @@
 """Joint: a head and a vote over the same points, weighed against each other on held-out points.
 
-The method to use by default. Its parts (`joint_parts`) are fitted twice: without a tenth of the
+The method to use by default. Its parts (`joint_parts`) are fitted twice: without a fifth of the
 points, to learn how far each part can be trusted (`mixture`), and with all of them.
 Scores are calibrated probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,13 @@ import torch
 
 from dxml._device import resolve_device
 from dxml._params import Range
-from dxml._progress import Progress
+from dxml._progress import SILENT, Progress
 from dxml._random import spawn, spawn_seed
 from dxml._sparse import plain_csr
+from dxml._validation import check_features, check_labels
 from dxml.base import Classifier
-from dxml.exceptions import ParameterError
+from dxml.exceptions import DataFormatError, ParameterError
+from dxml.explaining import Evidence, Explainer, strongest
 from dxml.joint_parts import Parts, Plan, make_plan, vote_ranking, without_self
 from dxml.kernel import KERNELS, Kernel, choose_kernel, fit_kernel
 from dxml.linear import fit_linear, label_tasks
@@ -30,6 +33,7 @@ from dxml.mixture import Mixture, expected_number, fit_mixture, opinions
 from dxml.neighbours import rare_features
 from dxml.precision import Precision
 from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.teaching import Lessons, add_points, drop_points, remove_label
 from dxml.topk import TopK, topk_from_csr
 from dxml.wide import WideHead, WideSettings, fit_wide
 
@@ -73,6 +77,10 @@ class Joint(Classifier):
 
     method: ClassVar[str] = "joint"
     summary: ClassVar[str] = "head, kernel and nearest points, trained together; calibrated"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"candidates": "all", "width": 256, "epochs": 1},
+        {"candidates": "nearest", "width": 256, "epochs": 1},
+    )
 
     def __init__(
         self,
@@ -81,6 +89,9 @@ class Joint(Classifier):
             int | None, Range(0), "of the wide layer; 0: none; None: by the data and the device"
         ] = None,
         epochs: Annotated[int, Range(1), "passes of the wide layer over the points"] = 25,
+        batch_size: Annotated[
+            int | None, Range(1), "points in a step of the wide layer; None: by their number"
+        ] = None,
         candidates: Annotated[
             Literal["auto", "all", "nearest"],
             "labels scored: all, or those of the nearest points; auto by the size of the data",
@@ -113,6 +124,7 @@ class Joint(Classifier):
     ) -> None:
         self.width = width
         self.epochs = epochs
+        self.batch_size = batch_size
         self.candidates = candidates
         self.n_candidates = n_candidates
         self.n_negatives = n_negatives
@@ -245,7 +257,7 @@ class Joint(Classifier):
         if not self.plan_.width:
             return None
         n = X.shape[0]
-        batch = 256 if n < 10_000 else 512 if n < 25_000 else 2048
+        batch = self.batch_size or (256 if n < 10_000 else 512 if n < 25_000 else 2048)
         settings = WideSettings(
             width=self.plan_.width,
             epochs=self.epochs,
@@ -297,7 +309,13 @@ class Joint(Classifier):
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
         ranking = topk_from_csr(scored, k, self._tie_place)
         probability = self.mixture_.probability(ranking.scores)
-        return TopK(ranking.indices, np.where(ranking.indices >= 0, probability, np.float32(0)))
+        probability[ranking.indices < 0] = 0
+        alone = np.diff(X.indptr) == 0
+        if alone.any():  # no features, nothing to go by but how often a label occurs
+            most = np.argsort(self._tie_place)[:k]
+            ranking.indices[alone] = most
+            probability[alone] = self.label_frequency_[most] / self.n_samples_
+        return TopK(ranking.indices, probability)
 
     def predict(self, X: Any, k: int | None = None, *, threshold: float | None = None) -> Any:
         """Labels of each point, in the form that `fit` was given.
@@ -323,6 +341,175 @@ class Joint(Classifier):
         else:
             kept = ranking.scores >= threshold
         return self._decode(TopK(np.where(kept, ranking.indices, -1), ranking.scores))
+
+    def explain(self, X: Any, k: int = 5, *, n_features: int = 10) -> list[Evidence]:
+        """Why the k best labels of one point are what they are; see `dxml.explaining`.
+
+        Parameters
+        ----------
+        X : one row, of shape (1, n_features)
+        n_features : int
+            Features named for each label, out of the point's 50 largest; 0: none.
+        """
+        self._check_fitted()
+        rows = check_features(X, self.n_features_in_)
+        if rows.shape[0] != 1:
+            raise DataFormatError(f"one point is explained at a time, got {rows.shape[0]} rows.")
+        best = self.predict_topk(rows, k).row(0)
+        labels, probabilities = [label for label, _ in best], [p for _, p in best]
+        found = self.explain_labels(rows, labels, n_features=n_features)
+        return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
+
+    def explain_labels(
+        self, X: Any, labels: Sequence[int], *, n_features: int = 0
+    ) -> list[Evidence]:
+        """As `explain`, for the labels that are asked about."""
+        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        wanted, explainer = np.asarray(labels, dtype=np.int32), self._explainer()
+        scores, added, (ids, cosines) = explainer.added(rows, wanted)
+        probability = self.mixture_.probability(scores).tolist()
+        features: list[Any] = [()] * len(labels)
+        if n_features:
+            names, effects = explainer.effects(rows, wanted)
+            features = [strongest(names.tolist(), column, n_features) for column in effects.T]
+        return [
+            Evidence(
+                label, probability[i], added[i], explainer.voters(ids, cosines, label), features[i]
+            )
+            for i, label in enumerate(wanted.tolist())
+        ]
+
+    def score_labels(self, X: Any, labels: npt.ArrayLike) -> Floats:
+        """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
+        self._check_fitted()
+        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        return self._explainer().scores(rows, np.asarray(labels, dtype=np.int32))
+
+    def effects(self, X: Any, without: Any, labels: npt.ArrayLike) -> Floats:
+        """How much lower the labels' scores are without something that a point has.
+
+        Parameters
+        ----------
+        X : one row, of shape (1, n_features)
+        without : rows of shape (n, n_features)
+            The point without one thing or another; a row that was made longer by that is shortened
+            again, so that what is left of the point is what it was.
+
+        Returns
+        -------
+        float32 array of shape (n, n_labels_given)
+        """
+        row, rows = (
+            self.scaler_.transform(check_features(x, self.n_features_in_)) for x in (X, without)
+        )
+        if self.scaler_.rows:
+            products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
+            lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
+            rows = sp.csr_matrix(sp.diags(lengths.astype(np.float32)) @ rows)
+        return self._explainer().differences(row, rows, np.asarray(labels, dtype=np.int32))
+
+    def _explainer(self) -> Explainer:
+        return Explainer(self.parts_, self.mixture_, resolve_device(self.device))
+
+    def partial_fit(self, X: Any, Y: Any) -> Self:
+        """Learn from more points, in the time it takes to look up their neighbours.
+
+        They vote at once, and their labels are predicted from now on: the linear head trains on
+        with them and the kernel takes them up, while a wide layer and the weights of the parts stay
+        what they are until `refit`; see `dxml.teaching`.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix or array of shape (n_new, n_features)
+        Y : 0/1 indicator of shape (n_new, n_labels or more), or a list of label lists
+            Columns, ids or names that the model does not know are new labels.
+        """
+        if not hasattr(self, "n_labels_"):
+            return self.fit(X, Y)
+        features = check_features(X, self.n_features_in_)
+        labels, names = self._grown_labels(Y)
+        if features.shape[0] != labels.shape[0]:
+            raise DataFormatError(
+                f"X and Y must have equally many rows, got {features.shape[0]} and "
+                f"{labels.shape[0]}."
+            )
+        if features.shape[0]:
+            rows = self.scaler_.transform(features)
+            self._adopt(add_points(self.parts_, rows, labels, self._lessons()))
+            self.label_names_ = names
+        return self
+
+    def forget(self, rows: npt.ArrayLike) -> Self:
+        """Take training points, by their rows, out of the vote and the kernel.
+
+        The rows after them move up. What the weights of a linear head or a wide layer owe to them
+        stays until `refit`.
+        """
+        gone = np.unique(self._checked_rows(rows))
+        if len(gone) == self.n_samples_:
+            raise DataFormatError("a model cannot forget all of its points. Keep one, or fit anew.")
+        self._adopt(drop_points(self.parts_, gone))
+        return self
+
+    def remove_label(self, row: int, label: int) -> Self:
+        """Take a wrong label off a training point; the linear head unlearns it from that point."""
+        [point] = self._checked_rows([row]).tolist()
+        own = self.parts_.labels[point].indices
+        if label not in own:
+            raise DataFormatError(f"point {point} does not carry label {label}: {own.tolist()}.")
+        self._adopt(remove_label(self.parts_, point, label, self._lessons()))
+        return self
+
+    def refit(self, *, progress: Progress = SILENT) -> Self:
+        """Train all parts again, on all the points that are known now."""
+        self._check_fitted()
+        X, Y, names = self.parts_.points, self.parts_.labels, self.label_names_
+        if self.scaler_.mean is not None and self.scaler_.spread is not None:
+            X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
+        self.fit(X, Y, progress=progress)
+        self.label_names_ = names
+        return self
+
+    def _lessons(self) -> Lessons:
+        return Lessons(
+            C=self.C,
+            passes=self.passes,
+            prune=self.prune,
+            n_negatives=self.n_negatives,
+            precision=self.precision,
+            seed=spawn_seed(self.random_state, "teaching"),
+            device=resolve_device(self.device),
+        )
+
+    def _adopt(self, parts: Parts) -> None:
+        self.parts_, self._tie_place = parts, parts.place
+        self.n_samples_, self.n_labels_ = parts.labels.shape
+        self.label_frequency_ = np.bincount(parts.labels.indices, minlength=self.n_labels_)
+
+    def _checked_rows(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        self._check_fitted()
+        found = np.asarray(rows, dtype=np.int64).ravel()
+        outside = found[(found < 0) | (found >= self.n_samples_)]
+        if len(outside):
+            raise DataFormatError(f"there is no point {outside[0]} in {self.n_samples_} points.")
+        return found
+
+    def _grown_labels(self, Y: Any) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
+        """Labels in this model's columns and new ones after them, and the names of all."""
+        names = self.label_names_
+        if names is not None and not sp.issparse(Y):
+            lists = [list(row) for row in Y]
+            new = sorted({name for row in lists for name in row} - set(names.tolist()))
+            names = np.asarray([*names.tolist(), *new])
+            column = {name: i for i, name in enumerate(names.tolist())}
+            Y = [[column[name] for name in row] for row in lists]
+        labels, unknown = check_labels(Y, self.n_labels_ if names is None else len(names))
+        if unknown is not None or labels.shape[1] < self.n_labels_:
+            raise DataFormatError(
+                f"Y must have the {self.n_labels_} labels of the model, and may have more, "
+                f"got {labels.shape[1]}{'' if unknown is None else ' by name'}."
+            )
+        return labels, names
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         arrays = {

@@ -28,7 +28,7 @@ from dxml.exceptions import DataFormatError
 from dxml.metrics import precision_at_k
 from dxml.topk import tie_order, topk_from_dense
 
-__all__ = ["KERNELS", "Kernel", "KernelVote", "choose_kernel", "fit_kernel"]
+__all__ = ["KERNELS", "Kernel", "KernelVote", "choose_kernel", "extend_kernel", "fit_kernel"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = sp.csr_matrix | Floats
@@ -119,6 +119,54 @@ def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) 
         distances = _Distances(points, device)
         votes, kernel = _solve(lambda: distances.squared(points), _dense_labels(Y, device), kernel)
     return KernelVote(points, votes.cpu().numpy(), kernel)
+
+
+def extend_kernel(
+    known: KernelVote,
+    Y_known: sp.csr_matrix,
+    X: Rows,
+    Y: sp.csr_matrix,
+    rows: npt.NDArray[np.int64],
+    device: torch.device,
+) -> KernelVote:
+    """More points, whose votes and those of some known ones make up for what is left of the labels.
+
+    Parameters
+    ----------
+    Y_known : csr_matrix of shape (n_known, n_labels), bool
+        Labels of the known points, with the columns of Y.
+    X, Y : as in `fit_kernel`
+        The new points; Y may have more columns than `known` has labels.
+    rows : int array
+        The known points whose votes may change.
+
+    Notes
+    -----
+    One step of block coordinate descent on what `fit_kernel` solves: with B the new points and the
+    chosen known ones, votes_B += (K_BB + ridge·I)⁻¹ (Y_B − f(X_B) − ridge·votes_B). With all known
+    points in it, that is the whole solution.
+    """
+    fresh, n_rows = _in_form(X, sp.issparse(known.points)), len(rows)
+    votes = np.zeros((known.votes.shape[0] + X.shape[0], Y.shape[1]), dtype=np.float32)
+    votes[: len(known.votes), : known.votes.shape[1]] = known.votes
+    block = _below(known.points[rows], fresh)
+    left = _dense_labels(sp.csr_matrix(sp.vstack([Y_known[rows], Y], format="csr")), device)
+    said = torch.from_numpy(known.scores(block, device)).to(device)
+    left[:, : said.shape[1]] -= said
+    left[:n_rows] -= known.kernel.ridge * torch.from_numpy(votes[rows]).to(device)
+    with _full_precision():
+        distances = _Distances(block, device)
+        change, _ = _solve(lambda: distances.squared(block), left, known.kernel)
+    votes[rows] += change[:n_rows].cpu().numpy()
+    votes[len(known.votes) :] = change[n_rows:].cpu().numpy()
+    return KernelVote(_below(known.points, fresh), votes, known.kernel)
+
+
+def _below(first: Rows, second: Rows) -> Rows:
+    """Rows under rows of the same form."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return sp.csr_matrix(sp.vstack([first, second], format="csr"))
 
 
 @dataclass(frozen=True, eq=False)

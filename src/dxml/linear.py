@@ -27,6 +27,7 @@ from dxml._storage import pack_csr, unpack_csr
 __all__ = ["LinearHead", "Task", "fit_linear", "label_tasks"]
 
 OFFSET = np.float32(-1)
+ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 
 Floats = npt.NDArray[np.float32]
@@ -116,6 +117,7 @@ def fit_linear(
     passes: int = 5,
     prune: float = 0.01,
     rows: npt.NDArray[np.bool_] | None = None,
+    start: sp.csr_matrix | None = None,
     seed: int = 0,
     stage: str = "linear head",
     progress: Progress = SILENT,
@@ -135,19 +137,27 @@ def fit_linear(
         Weights smaller than this are dropped.
     rows : bool array of shape (n_samples,), optional
         The points that may be used; all by default.
+    start : csr_matrix of shape (n_labels, n_features), float32, optional
+        Weights learnt from other points, whose multipliers stay what they are: training goes on
+        from them with the points of the task.
     """
     points = task.points
+    known = (
+        sp.csr_matrix((points.shape[0], X.shape[1]), dtype=np.float32) if start is None else start
+    )
+    known_starts = known.indptr.astype(np.int64)
     squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float32).ravel()
     use = np.ones(X.shape[0], dtype=bool) if rows is None else rows
     sizes = _weights_at_most(X.indptr, points.indptr, points.indices, X.shape[1])
+    sizes = np.minimum(sizes + np.diff(known_starts), X.shape[1])
     parts = []
     n_labels = points.shape[0]
     with progress.stage(stage, n_labels, "labels") as bar:
-        start = 0
-        while start < n_labels:
-            ends = np.cumsum(sizes[start:])
+        first = 0
+        while first < n_labels:
+            ends = np.cumsum(sizes[first:])
             count = max(1, int(np.searchsorted(ends, BLOCK, side="right")))
-            labels = np.arange(start, start + count)
+            labels = np.arange(first, first + count)
             room = np.concatenate([[0], np.cumsum(sizes[labels])])
             by_size = np.argsort(-sizes[labels], kind="stable")  # dealt out evenly to the threads
             features = np.empty(room[-1], dtype=np.int32)
@@ -164,7 +174,10 @@ def fit_linear(
                 points.data,
                 task.duals,
                 use,
-                start,
+                known_starts,
+                known.indices,
+                known.data,
+                first,
                 by_size,
                 np.float32(0.5 / C),
                 passes,
@@ -177,7 +190,7 @@ def fit_linear(
                 filled,
             )
             parts.append(_gather(room, features, values, filled, X.shape[1]))
-            start += count
+            first += count
             bar.advance(count)
     weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
     weights.sort_indices()
@@ -216,7 +229,7 @@ def _descend(  # type: ignore[no-untyped-def]
     """Coordinate descent on one label's dual, over the places in `active`."""
     tolerance = np.float32(0.1)
     n = size
-    highest = np.float32(np.inf)  # gradients above it are shrunk away
+    highest = ENDLESS  # gradients above it are shrunk away
     for _ in range(passes):
         for a in range(size - 1, 0, -1):  # xorshift64*
             state ^= state >> np.uint64(12)
@@ -226,7 +239,7 @@ def _descend(  # type: ignore[no-untyped-def]
                 (state * np.uint64(2685821657736338717) >> np.uint64(33)) % np.uint64(a + 1)
             )
             active[a], active[b] = active[b], active[a]
-        largest, smallest = np.float32(-np.inf), np.float32(np.inf)
+        largest, smallest = -ENDLESS, ENDLESS
         s = 0
         while s < size:
             place = active[s]
@@ -256,9 +269,9 @@ def _descend(  # type: ignore[no-untyped-def]
             if size == n:
                 break
             size = n  # look at the shrunk points once more
-            highest = np.float32(np.inf)
+            highest = ENDLESS
         else:
-            highest = largest if largest > 0 else np.float32(np.inf)
+            highest = largest if largest > 0 else ENDLESS
 
 
 @numba.njit(cache=True, parallel=True)
@@ -273,6 +286,9 @@ def _train(  # type: ignore[no-untyped-def]
     signs,
     duals,
     use,
+    known_starts,
+    known_features,
+    known_data,
     first,
     order,
     ridge,
@@ -292,6 +308,8 @@ def _train(  # type: ignore[no-untyped-def]
             begin, end = starts[label], starts[label + 1]
             active = np.empty(end - begin, dtype=np.int64)
             size = 0
+            for p in range(known_starts[label], known_starts[label + 1]):
+                w[known_features[p]] = known_data[p]
             for place in range(begin, end):
                 i = points[place]
                 if not use[i]:
@@ -328,6 +346,13 @@ def _train(  # type: ignore[no-untyped-def]
                         out_values[at] = w[feature]
                         at += 1
                     w[feature] = 0
+            for p in range(known_starts[label], known_starts[label + 1]):  # or of these
+                feature = known_features[p]
+                if abs(w[feature]) > prune:
+                    out_features[at] = feature
+                    out_values[at] = w[feature]
+                    at += 1
+                w[feature] = 0
             filled[order[turn]] = at - room[order[turn]]
 
 

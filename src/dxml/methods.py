@@ -12,7 +12,7 @@ from dxml._storage import read_folder
 from dxml.base import Classifier
 from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
 
-__all__ = ["METHODS", "load_model", "method_class"]
+__all__ = ["METHODS", "TAGGER", "load_model", "method_class", "saved_method"]
 
 METHODS: dict[str, str] = {
     "joint": "dxml.joint:Joint",
@@ -30,6 +30,9 @@ METHODS: dict[str, str] = {
 }
 """Method name → ``module:Class``."""
 
+TAGGER = "tagger"
+"""What the folder of a `dxml.tagger.TextTagger` calls its method; it takes texts, not features."""
+
 
 def method_class(name: str) -> type[Classifier]:
     """The estimator class of a method."""
@@ -44,9 +47,18 @@ def load_model(folder: str | Path) -> Classifier:
     """Open a saved model of any method."""
     config, _ = read_folder(folder)
     method = config.get("method")
+    if method == TAGGER:
+        raise ModelFormatError(
+            f"{folder}: holds a tagger of texts. Open it with dxml.TextTagger.load."
+        )
     if method not in METHODS:
         raise ModelFormatError(
             f"{folder}: holds a model of the unknown method {method!r}. "
             "It may come from a newer dxml; upgrade, or train again."
         )
     return method_class(method).load(folder)
+
+
+def saved_method(folder: str | Path) -> str:
+    """The method of a saved model: a name of `METHODS`, or `TAGGER`."""
+    return str(read_folder(folder)[0].get("method"))

@@ -30,8 +30,10 @@ from dxml._judging import (
     row_of_each_entry,
 )
 from dxml.exceptions import DataFormatError
+from dxml.topk import TopK
 
 __all__ = [
+    "calibration_error",
     "coverage_at_k",
     "evaluate",
     "inverse_propensity",
@@ -47,6 +49,32 @@ __all__ = [
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = 15) -> float:
+    """Expected calibration error of the scores in the first k places, as a fraction.
+
+    The places of all points go into `bins` bins of equal width by their score; the error is the
+    mean over places of |mean score of its bin − share of right labels in its bin|.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> Y = sp.csr_matrix([[1, 0], [0, 1]], dtype=bool)
+    >>> ranking = TopK(np.array([[0], [0]]), np.array([[0.5], [0.5]]))
+    >>> calibration_error(Y, ranking, k=1)
+    0.0
+    """
+    judged = judge(Y, ranking, k)
+    named = ranking.indices[:, :k] >= 0
+    scores = ranking.scores[:, :k][named].astype(np.float64)
+    right = np.asarray(judged.hits)[named]
+    which = np.minimum((scores * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(which, weights=scores - right, minlength=bins)
+    return float(np.abs(gaps).sum() / max(len(scores), 1))
 
 
 # ---------------------------------------------------------------- per test point

@@ -26,7 +26,7 @@ SHARES = ("vote", "kernel")  # parts that score from 0 to 1
 DEFAULTS = {"linear": 2.0, "vote": 3.0, "kernel": 8.0, "wide": 0.5, "frequency": 0.0}
 """Weights where there are too few held-out points to fit any."""
 LEAST_POSITIVE = 20  # right pairs that a fit needs
-SHOWN = 10  # labels of a point that are weighed and calibrated: those near the top
+SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
 BIN = 100  # pairs in a bin of the calibration, at least
 FLOOR = 0.005  # of a share, before its log-odds are taken
@@ -110,11 +110,15 @@ def fit_mixture(parts: dict[str, Floats], pairs: sp.csr_matrix, truth: sp.csr_ma
     right = _is_right(pairs, truth)
     if right.sum() < LEAST_POSITIVE or right.all():
         return _default(parts)
-    shown = _shown(pairs, _default(parts).mix(matrix))
+    shown = _shown(pairs, _default(parts).mix(matrix), SHOWN)
     for _ in range(ROUNDS):
+        if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
+            shown = np.arange(len(right))
         weights, bias = _regress(matrix[shown], right[shown])
         mixed = matrix @ weights + np.float32(bias)
-        shown = _shown(pairs, mixed)
+        shown = _shown(pairs, mixed, SHOWN)
+    # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
+    shown = _shown(pairs, mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
     knots, shares = _calibrate(mixed[shown], right[shown])
     return Mixture(weights, bias, knots, shares)
 
@@ -138,7 +142,8 @@ def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
 def _regress(matrix: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, float]:
     from sklearn.linear_model import LogisticRegression
 
-    spread = matrix.std(axis=0) + np.float32(1e-6)
+    spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
+    spread[spread < 1e-6] = 1  # all of one opinion
     fitted = LogisticRegression(C=1.0, max_iter=300).fit(matrix / spread, right)
     return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
 
@@ -159,10 +164,10 @@ def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool
     return vote_pairs(own, ones, truth, pairs) > 0
 
 
-def _shown(pairs: sp.csr_matrix, mixed: Floats) -> npt.NDArray[np.int64]:
-    """Places of the pairs among the `SHOWN` best of their point."""
+def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int64]:
+    """Places of the pairs among the `size` best of their point."""
     rows = [
-        start + np.argpartition(-mixed[start:stop], min(SHOWN, stop - start - 1))[:SHOWN]
+        start + np.argpartition(-mixed[start:stop], min(size, stop - start - 1))[:size]
         for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
         if stop > start
     ]

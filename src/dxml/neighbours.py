@@ -90,7 +90,9 @@ class Neighbours:
 
     def __init__(self, points: sp.csr_matrix) -> None:
         self.points = points
-        self.dense = points.nnz > DENSE * points.shape[0] * points.shape[1]
+        full = points.nnz > DENSE * points.shape[0] * points.shape[1]
+        # Only between vectors of length 1 does a distance tell the cosine.
+        self.dense = full and bool(np.diff(points.indptr).all())
         if self.dense:
             rng = np.random.default_rng(0)  # one cell needs no chance
             self.index = PartitionedIndex.build(points.toarray(), 1, rng)

@@ -18,6 +18,7 @@ __all__ = ["Precision", "pack", "pack_sparse", "unpack", "unpack_sparse"]
 Precision = Literal["float32", "float16", "int8"]
 Arrays = dict[str, npt.NDArray[Any]]
 LARGEST = 127
+HALF = (2.0**-10, 65504.0)  # where the largest number of an array must lie for float16
 
 
 def pack(name: str, array: npt.NDArray[np.float32], precision: Precision) -> Arrays:
@@ -25,10 +26,17 @@ def pack(name: str, array: npt.NDArray[np.float32], precision: Precision) -> Arr
     if precision == "float32" or array.ndim == 1:
         return {name: array}
     if precision == "float16":
-        return {name: array.astype(np.float16)}
+        return {name: _half(array)}
     scale = np.abs(array).max(axis=1, initial=0).astype(np.float32) / LARGEST
     steps = np.divide(array, scale[:, None], out=np.zeros_like(array), where=scale[:, None] > 0)
     return {name: np.rint(steps).astype(np.int8), f"{name}.scale": scale}
+
+
+def _half(values: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """As float16, unless its range is too small for them."""
+    largest = float(np.abs(values).max(initial=0))
+    fits = largest == 0 or HALF[0] <= largest <= HALF[1]
+    return values.astype(np.float16) if fits else values
 
 
 def unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
@@ -49,7 +57,8 @@ def pack_sparse(name: str, matrix: sp.csr_matrix, precision: Precision) -> Array
     if matrix.dtype == bool:
         return packed
     if precision != "int8":
-        return packed | {f"{name}.data": matrix.data.astype(np.dtype(precision))}
+        values = matrix.data.astype(np.float32, copy=False)
+        return packed | {f"{name}.data": _half(values) if precision == "float16" else values}
     lengths = np.diff(matrix.indptr)
     scale = np.zeros(matrix.shape[0], dtype=np.float32)
     filled = np.flatnonzero(lengths)

@@ -70,14 +70,11 @@ class _ChunkedLogistic(torch.autograd.Function):
             size = part.stop - start
             narrow = weight[part].to(hidden.dtype)  # (c, width)
             logits = (hidden @ narrow.T).to(bias.dtype) + bias[part]  # (n, c)
-            if size == n_labels:
-                place, share = rows * size + columns, torch.ones_like(rows, dtype=bias.dtype)
-            else:
-                # A pair outside the chunk adds nothing to the row's first place: no selection,
-                # so a GPU need not report its size.
-                inside = (columns >= start) & (columns < part.stop)
-                place = rows * size + torch.where(inside, columns - start, 0)
-                share = inside.to(bias.dtype)
+            # A pair outside the chunk adds nothing to the row's first place: no selection, so
+            # a GPU need not report its size.
+            inside = (columns >= start) & (columns < part.stop)
+            place = rows * size + torch.where(inside, columns - start, 0)
+            share = inside.to(bias.dtype)
             loss += F.softplus(logits).sum() - (logits.view(-1)[place] * share).sum()
             slope = logits.sigmoid_()
             slope.view(-1).scatter_add_(0, place, -share)
@@ -107,7 +104,7 @@ def chunked_logistic(
         Its type is the type of the matrix products.
     weight, bias : (n_labels, width) and (n_labels,)
     rows, columns : int64 (n_positive,)
-        Which point has which label, each pair once.
+        Which point has which label, each pair once; a pair of column -1 is none.
     chunk : int
         Labels whose logits, an array (n, chunk), exist at a time.
     """
@@ -144,45 +141,115 @@ def fit_wide(
     n = X.shape[0]
     generator = torch.Generator(device=device).manual_seed(seed)
     weights = _initial_weights(X, Y, settings.width, generator)
-    bounds = np.linspace(0, n, -(-n // settings.batch_size) + 1).astype(np.int64).tolist()
-    optimiser = torch.optim.AdamW(
-        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser,
-        settings.learning_rate,
-        total_steps=max(settings.epochs * (len(bounds) - 1), 11),  # with 10, it divides by zero
-        pct_start=0.1,
-        anneal_strategy="linear",
-    )
-    features, labels = _features_on(X, device), _Positives(Y, device)
+    bounds = _batch_bounds(n, settings.batch_size, even=device.type == "cpu")
+    n_steps = settings.epochs * (len(bounds) - 1)
     work = settings.batch_size * settings.width * max(X.shape[1], Y.shape[1])
-    total = torch.zeros((), device=device)
-    history = []
+    labels = _Positives(Y, device)
+    history: list[float] = []
     with (
         _own_chance(seed, device),
         threads(1 if device.type == "cpu" and work < SMALL_STEP else None),
-        progress.stage(stage, settings.epochs * n, "points") as report,
+        progress.stage(stage, settings.epochs * bounds[-1], "points") as report,
     ):
-        for _ in range(settings.epochs):
+        steps = _Steps(_features_on(X, device), weights, settings)
+        if device.type == "cuda":
+            size = bounds[1]
+            steps.capture(size, int(np.sort(np.diff(Y.indptr))[-size:].sum()))
+        for epoch in range(settings.epochs):
             order = torch.randperm(n, generator=generator, device=device)
-            total.zero_()
-            for points, rows, columns in labels.batches(order, bounds):
-                hidden = _train_hidden(features(points), weights, settings)
-                loss = chunked_logistic(
-                    hidden, weights[2], weights[3], rows, columns, settings.chunk
-                )
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                schedule.step()
-                total += loss.detach() * len(points)
-                report.advance(len(points))
-            history.append(float(total) / n)
+            for b, batch in enumerate(labels.batches(order[: bounds[-1]], bounds)):
+                done = (epoch * (len(bounds) - 1) + b) / n_steps
+                steps.take(*batch, _rate(done, settings.learning_rate))
+                report.advance(len(batch[0]))
+            history.append(steps.mean_loss(bounds[-1]))
             report.note(f"loss {history[-1]:.4f}")
     inner, *others = (weight.detach() for weight in weights)
     by_feature = inner.T.contiguous().cpu().numpy()
     return WideHead(by_feature.T, *(array.cpu().numpy() for array in others)), history
+
+
+def _batch_bounds(n: int, size: int, even: bool) -> list[int]:
+    """Where batches begin and end among the points of an epoch.
+
+    Even ones take every point; of others all have one size, and a rest is left for another epoch.
+    """
+    if even or n <= size:
+        count = -(-n // size)
+        return [int(bound) for bound in np.linspace(0, n, count + 1).astype(np.int64)]
+    return list(range(0, n + 1, size))
+
+
+def _rate(done: float, peak: float) -> float:
+    """The learning rate when a share of the steps is done: up for a tenth, then down to none."""
+    return peak * (0.04 + 0.96 * done / 0.1 if done < 0.1 else (1 - done) / 0.9)
+
+
+class _Steps:
+    """Steps of AdamW; on a GPU one is captured and then replayed, as starting it costs the most."""
+
+    def __init__(
+        self, features: Callable[[Tensor], Tensor], weights: Weights, settings: WideSettings
+    ) -> None:
+        self._features, self._weights, self._settings = features, weights, settings
+        device = weights[0].device
+        self._rate = torch.zeros((), device=device)
+        self._total = torch.zeros((), device=device)
+        self._optimiser = torch.optim.AdamW(
+            weights,
+            lr=self._rate if device.type == "cuda" else 0.0,
+            weight_decay=settings.weight_decay,
+            fused=True,
+            capturable=device.type == "cuda",
+        )
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def capture(self, size: int, most_pairs: int) -> None:
+        """Record a step on batches of one size; at a rate of 0 the trial steps change no weight."""
+        device = self._weights[0].device
+        self._points = torch.zeros(size, dtype=torch.int64, device=device)
+        self._rows = torch.zeros(max(most_pairs, 1), dtype=torch.int64, device=device)
+        self._columns = torch.full_like(self._rows, -1)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._run(self._points, self._rows, self._columns)
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._run(self._points, self._rows, self._columns)
+        for state in self._optimiser.state.values():
+            for tensor in state.values():
+                tensor.zero_()
+        self._total.zero_()
+
+    def take(self, points: Tensor, rows: Tensor, columns: Tensor, rate: float) -> None:
+        """One step on these points and the (row, label) pairs of their labels."""
+        if self._graph is None:
+            self._optimiser.param_groups[0]["lr"] = rate
+            self._run(points, rows, columns)
+            return
+        self._rate.fill_(rate)
+        self._points.copy_(points)
+        self._rows[: len(rows)].copy_(rows)
+        self._columns[: len(columns)].copy_(columns)
+        self._columns[len(columns) :].fill_(-1)
+        self._graph.replay()
+
+    def _run(self, points: Tensor, rows: Tensor, columns: Tensor) -> None:
+        hidden = _train_hidden(self._features(points), self._weights, self._settings)
+        outer, bias = self._weights[2:]
+        loss = chunked_logistic(hidden, outer, bias, rows, columns, self._settings.chunk)
+        self._optimiser.zero_grad()
+        loss.backward()
+        self._optimiser.step()
+        self._total += loss.detach() * len(points)
+
+    def mean_loss(self, n: int) -> float:
+        """Of the steps since it was last asked for, over n points."""
+        mean = float(self._total) / n
+        self._total.zero_()
+        return mean
 
 
 def _initial_weights(
@@ -233,7 +300,7 @@ class _Positives:
         lengths = self._starts[order + 1] - starts
         ends = lengths.cumsum(0)
         here = torch.arange(len(order), device=order.device)
-        owner = here.repeat_interleave(lengths, output_size=len(self._labels))
+        owner = here.repeat_interleave(lengths)
         place = torch.arange(len(owner), device=order.device) + (starts - ends + lengths)[owner]
         columns = self._labels[place]
         cuts = [0, *ends[torch.tensor(bounds[1:], device=order.device) - 1].tolist()]

@@ -1,67 +1,14 @@
-"""k-NN against brute force, a case worked by hand, and its own two ways of searching."""
+"""k-NN: cases worked by hand, and planted labels; tests/test_neighbours.py has the search."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dxml.baselines.knn import KNN
 from dxml.data import make_planted
 from dxml.metrics import precision_at_k
-from dxml.neighbours import Neighbours, nearest_by_cosine
-
-
-def unit(rows: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-
-
-def brute_force(queries: np.ndarray, points: np.ndarray, k: int) -> np.ndarray:
-    cosines = queries @ points.T
-    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
-    return np.where(np.take_along_axis(cosines, order, axis=1) > 0, order, -1)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(1, 40), st.integers(0)
-)
-def test_sparse_search_is_exact(n: int, d: int, n_queries: int, k: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    # Distinct random values, so that rounding cannot swap equals.
-    points = unit(rng.random((n, d)) * (rng.random((n, d)) < 0.4))
-    queries = unit(rng.random((n_queries, d)) * (rng.random((n_queries, d)) < 0.4))
-    ids, cosines = nearest_by_cosine(sp.csr_matrix(queries), sp.csc_matrix(points), k)
-    expected = np.full((n_queries, k), -1)
-    expected[:, : min(k, n)] = brute_force(queries, points, k)
-    found = np.where(ids >= 0, np.einsum("qd,qkd->qk", queries, points[ids]), 0)
-    best = np.where(expected >= 0, np.einsum("qd,qkd->qk", queries, points[expected]), 0)
-    np.testing.assert_allclose(found, best, atol=1e-6)
-    np.testing.assert_allclose(cosines, found, atol=1e-6)
-    assert ((ids >= 0) == (expected >= 0)).all()
-
-
-def test_equals_are_taken_in_the_order_of_training() -> None:
-    points = sp.csc_matrix(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], dtype=np.float32))
-    queries = sp.csr_matrix(np.array([[1, 0]], dtype=np.float32))
-    ids, cosines = nearest_by_cosine(queries, points, 4)
-    assert ids.tolist() == [[1, 2, 3, -1]]
-    assert cosines.tolist() == [[1, 1, 1, 0]]
-
-
-def test_both_ways_of_searching_find_the_same() -> None:
-    rng = np.random.default_rng(0)
-    points = sp.csr_matrix(unit(rng.standard_normal((200, 16))))
-    queries = sp.csr_matrix(unit(rng.standard_normal((30, 16))))
-    neighbours = Neighbours(points)
-    assert neighbours.dense
-    ids, cosines = neighbours.search(queries, 7)
-    other_ids, other_cosines = nearest_by_cosine(queries, points.tocsc(), 7)
-    np.testing.assert_array_equal(ids, other_ids)
-    np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
 
 
 def test_vote_by_hand() -> None:

@@ -238,3 +238,32 @@ def test_without_matplotlib_the_remedy_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(plots.MissingExtraError, match=r"install with: pip install 'dxml\[plot\]'"):
         plots.draw([], tmp_path)
+
+
+def timed(method: str, label: str, name: str, value: int, p1: float) -> dict[str, Any]:
+    seconds = {"train": spread(float(value)), "predict": spread(0.1)}
+    given = {name: value}
+    return row("eurlex-4k", method, p1, label=label, study=name, parameters=given, seconds=seconds)
+
+
+def test_the_joint_method_stands_beside_the_others() -> None:
+    joint = row("eurlex-4k", "joint", 84.0)
+    joint["scores"]["ECE@5"] = spread(1.25)
+    cpu = row("eurlex-4k", "joint", 83.0, label="joint (CPU)", parameters={"device": "cpu"})
+    others = [row("eurlex-4k", "peer:omikuji", 81.0, label="omikuji"), row("eurlex-4k", "knn", 78)]
+    page = render([summary(*others, cpu, joint, joint)])
+    table = section(page, "## The joint method beside the others")
+    lines = [line for line in table.splitlines() if re.match(r"\| [jo]", line)]
+    assert [line.split(" | ")[0] for line in lines] == ["| joint (CPU)", "| joint", "| omikuji"]
+    assert "| 84.00 | 50.40 | 33.60 | 84.00 | 50.40 | 33.60 | 1.25 | 35.30 | 0.125 |" in lines[1]
+    assert "## The joint method" not in render([FULL])
+
+
+def test_curves_of_time_are_drawn_where_there_are_studies_of_it(tmp_path: Path) -> None:
+    rows = [timed("joint", "joint (CPU)", "n_negatives", n, 70.0 + n) for n in (1, 2, 4)]
+    rows += [timed("peer:omikuji", "omikuji", "n_trees", n, 60.0 + n) for n in (1, 2)]
+    names = [figure.name for figure in plots.figures([Row("e", values) for values in rows])]
+    assert "time-curves" in names
+    written = plots.draw([Row("e", values) for values in rows], tmp_path)
+    svg = (tmp_path / "time-curves.svg").read_text("utf-8")
+    assert tmp_path / "time-curves.png" in written and "training time" in svg

@@ -18,7 +18,8 @@ from dxml.data import make_planted, write
 from dxml.methods import load_model
 from dxml.metrics import evaluate, inverse_propensity
 
-QUICK = ["--set", "epochs=15", "--set", "dim=16", "--set", "hidden=32", "--set", "n_neighbors=5"]
+SMALL = ["--set", "epochs=15", "--set", "dim=16", "--set", "hidden=32", "--set", "n_neighbors=5"]
+QUICK = ["--method", "dxml", *SMALL]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,8 @@ def test_train_says_what_it_did(files: Path) -> None:
     assert "trained dxml on 300 points, 120 features, 12 labels" in done.output
     assert "next: dxml evaluate" in done.output
     assert load_model(files / "other").get_params()["random_state"] == 1
+    done = run("train", files / "train.txt", "--model", files / "default")
+    assert "trained joint on 300 points" in done.output
 
 
 def test_evaluate_equals_the_library(files: Path) -> None:
@@ -117,12 +120,21 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     train, model = files / "train.txt", tmp_path / "new"
     cases = {
-        ("train", train, "--model", model, "--set", "dmi=5"): "did you mean 'dim'?",
+        ("train", train, "--model", model, "--set", "precison=5"): "did you mean 'precision'?",
         ("train", train, "--model", model, "--set", "epochs"): "--set takes name=value, got",
         ("train", train, "--model", model, "--set", "epochs=0"): "epochs must be a whole number",
         ("train", train, "--model", model, "--method", "dxlm"): "did you mean 'dxml'?",
         ("train", train, "--model", model, "--device", "tpu"): "device must be one of 'auto'",
-        ("train", train, "--model", model, "--set", "n_partitions=999"): "got 999. Ask for fewer",
+        (
+            "train",
+            train,
+            "--model",
+            model,
+            "--method",
+            "dxml",
+            "--set",
+            "n_partitions=999",
+        ): "got 999. Ask for fewer",
         ("train", "bibtx", "--model", model): "did you mean 'bibtex'?",
         ("train", tmp_path / "no.txt", "--model", model): "no.txt",
         ("train", train, "--model", tmp_path): "holds no dxml model, so nothing is written",

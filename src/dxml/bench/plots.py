@@ -33,6 +33,8 @@ STUDIES = {
     "init_scale": "spread of the first layer's outputs at the start",
 }
 """Studies of a number, and what the axis is called."""
+TIMED = ("n_negatives", "n_trees")
+"""Studies of what more training time buys."""
 
 
 class MissingExtraError(DxmlError, ImportError):
@@ -65,6 +67,7 @@ def figures(rows: Sequence[Row]) -> list[Figure]:
             rows, "activation", "ReLU against linear: P@k of DXML with and without the ReLU."
         ),
         *_two_ways(rows, "label_vectors", "DeepWalk against random label vectors: P@k of DXML."),
+        *_time_curves(rows),
         *_tradeoffs(rows),
         *_band_bars(rows),
         *_sweeps(rows),
@@ -170,6 +173,45 @@ def _two_ways(rows: Sequence[Row], study: str, caption: str) -> list[Figure]:
         return canvas
 
     return [Figure(f"study-{_slug(study)}", caption, paint)]
+
+
+def _time_curves(rows: Sequence[Row]) -> list[Figure]:
+    """What more training time buys: rows of one label that a study varies, on the test part."""
+    mine = [row for row in rows if row.measured and row.part == "test" and row.study in TIMED]
+    if not mine:
+        return []
+
+    def paint(plt: Any) -> Any:
+        datasets = list(dict.fromkeys(row.dataset for row in mine))
+        labels = list(dict.fromkeys(row.label for row in mine))
+        canvas, axes = _panels(plt, len(datasets), margin=1.5)
+        for axis, dataset in zip(axes, datasets, strict=True):
+            for i, label in enumerate(labels):
+                points = sorted(
+                    (row.second("train") or 0.0, row.mean("P@1"), row.mean("P@5"))
+                    for row in mine
+                    if (row.dataset, row.label) == (dataset, label)
+                )
+                for column, style, measure in ((1, "-", "P@1"), (2, "--", "P@5")):
+                    axis.plot(
+                        [point[0] for point in points],
+                        [point[column] for point in points],
+                        style,
+                        color=COLOURS[i % len(COLOURS)],
+                        marker=MARKERS[i % len(MARKERS)],
+                        label=f"{label}, {measure}",
+                    )
+            axis.set_xscale("log")
+            axis.set_xlabel("training time (s)")
+            axis.set_ylabel("P@1 and P@5 (%)")
+            axis.set_title(_title(dataset))
+        handles, names = axes[0].get_legend_handles_labels()
+        canvas.legend(handles, names, loc="outside right center")
+        _heading(canvas, "What more training time buys on two cores")
+        return canvas
+
+    caption = "Accuracy against training time on the same cores, as each method is given more."
+    return [Figure("time-curves", caption, paint)]
 
 
 def _tradeoffs(rows: Sequence[Row]) -> list[Figure]:

@@ -17,6 +17,8 @@ TITLES = {
     "delicious": "Delicious",
     "mediamill": "Mediamill",
     "eurlex-4k": "Eurlex-4K",
+    "pubmed-mesh": "PubMed-MeSH",
+    "tibkat-gnd": "TIBKAT-GND",
     "wiki10-31k": "Wiki10-31K",
     "delicious-200k": "Delicious-200K",
     "amazon-670k": "Amazon-670K",

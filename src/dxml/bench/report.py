@@ -181,6 +181,7 @@ def _beyond(
         for measure in ("P", "nDCG")
     ]
     sections = [
+        *_joint(rows, machines, pictures),
         "## Eurlex-4K, which the paper leaves out\n\n" + "\n\n".join(eurlex),
         "## PSP@k: hits weighted by how rare the label is\n\n"
         + tables.propensity(rows, _REPOSITORY, published),
@@ -213,6 +214,26 @@ def _beyond(
             _picture(pictures, "sweeps"),
         ]
     return sections
+
+
+def _joint(
+    rows: Sequence[Row], machines: dict[str, str], pictures: dict[str, plots.Figure]
+) -> list[str]:
+    """The joint method beside the others, and what time buys."""
+    ran = [
+        name
+        for name in dict.fromkeys(row.dataset for row in rows)
+        if any(row.measured for row in tables.find(rows, name, "joint"))
+    ]
+    if not ran:
+        return []
+    return [
+        "## The joint method beside the others\n\n"
+        "ECE@5 is the expected calibration error of the first five scores, in points, of the "
+        "methods whose scores lie between 0 and 1; the lower the better.\n\n"
+        + _by_data(ran, lambda name: tables.side_by_side(rows, name, machines)),
+        _picture(pictures, "time-curves"),
+    ]
 
 
 def _by_data(datasets: Sequence[str], body: Any) -> str:

@@ -18,7 +18,7 @@ from dxml.topk import TopK
 
 __all__ = ["BANDS", "KS", "VERSION", "Truth", "label_bands", "score_all", "scores_of"]
 
-VERSION = 1
+VERSION = 2
 """Raise it when what is computed here changes: cached scores of another version are not used."""
 KS = (1, 3, 5)
 BANDS = ("head", "torso", "tail")
@@ -77,11 +77,17 @@ def _found(truth: Truth, ranking: TopK) -> dict[str, dict[str, float]]:
     return found
 
 
+def _are_probabilities(ranking: TopK) -> bool:
+    return bool(((ranking.scores >= 0) & (ranking.scores <= 1)).all())
+
+
 def compute(ranking: TopK, truth: Truth) -> dict[str, Any]:
     """Every measure of one ranking, in percent."""
     ks = [k for k in KS if k <= ranking.k]
     weights = truth.inverse_propensity
     scores = metrics.evaluate(truth.Y, ranking, ks=ks, inverse_propensity=weights)
+    if _are_probabilities(ranking):
+        scores |= {f"ECE@{k}": 100 * metrics.calibration_error(truth.Y, ranking, k) for k in ks}
     return {"scores": scores, "bands": _found(truth, ranking)}
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "paper_scores",
     "paper_seconds",
     "propensity",
+    "side_by_side",
     "stages",
     "statistics",
     "studies",
@@ -226,6 +227,29 @@ def costs(rows: Sequence[Row], dataset: str, machines: dict[str, str]) -> str:
         "where",
     ]
     return md.table(header, lines)
+
+
+_BESIDE = ("joint", "peer:omikuji", "peer:pecos", "one-vs-all", "dxml")
+
+
+def side_by_side(rows: Sequence[Row], dataset: str, machines: dict[str, str]) -> str:
+    """The joint method beside the strongest of the others: everything that one would ask."""
+    found = [row for row in find(rows, dataset) if row.measured and row.method in _BESIDE]
+    found.sort(key=lambda row: _BESIDE.index(row.method))
+    lines = []
+    for row in found:
+        scores = [md.number(row.mean(f"{m}@{k}")) for m in ("P", "PSP") for k in KS]
+        costs = [
+            md.number(row.mean("ECE@5")),
+            md.number(row.second("train")),
+            md.number(row.number("ms_per_point"), 3),
+            md.size(row.number("model_bytes")),
+            _where(row, machines),
+        ]
+        lines.append([name_of(row), *scores, *costs])
+    header = ["method", *(f"{m}@{k}" for m in ("P", "PSP") for k in KS)]
+    header += ["ECE@5", "train s", "ms a point", "model", "where"]
+    return md.table(header, list(dict.fromkeys(map(tuple, lines))))
 
 
 def stages(rows: Sequence[Row], method: str = "dxml") -> str:

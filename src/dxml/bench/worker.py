@@ -110,10 +110,12 @@ def _estimator(run: Run, device: str) -> Classifier:
 def _warm_up(run: Run, device: str) -> None:
     """Compile and load on tiny data, so that seconds are the method's and not the compiler's."""
     tiny = make_planted(200, 60, 12, labels_per_point=2, features_per_point=10, random_state=0)
-    try:
-        _estimator(run, device).fit(tiny.X, tiny.Y).predict_topk(tiny.X, 3)
-    except DxmlError:
-        pass  # settings that are right for the real data may not fit 200 points
+    for settings in method_class(run.method).variants:
+        try:
+            model = _estimator(run, device).set_params(**settings)
+            model.fit(tiny.X, tiny.Y).predict_topk(tiny.X, 3)
+        except DxmlError:
+            pass  # settings that are right for the real data may not fit 200 points
 
 
 def _measure(run: Run, store: Store, settings: Settings) -> tuple[dict[str, Any], TopK]:

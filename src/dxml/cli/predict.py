@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from dxml.cli._options import DATA, MODEL, QUIET, SPLIT
+from dxml.cli._tables import ENCODING, ID, SKIP, TEXT, Reading
 
 __all__ = ["OutputFormat", "predict"]
 
@@ -32,21 +33,64 @@ def predict(
         "--format",
         help="tsv: point, rank, label, score a line; jsonl: an object a point; npz: sparse scores.",
     ),
+    as_json: bool = typer.Option(False, "--json", help="The same as --format jsonl."),
     split: int | None = SPLIT,
+    text: list[str] = TEXT,
+    id: str | None = ID,
+    encoding: str = ENCODING,
+    skip_bad_rows: bool = SKIP,
     quiet: bool = QUIET,
 ) -> None:
     """Rank labels for the points of DATA.
 
-    A named data set means its test part.
+    A named data set means its test part. Where the model is a tagger, DATA is a table of texts
+    (JSON lines, CSV, TSV, Parquet), and labels come by name with their probabilities.
     """
     from dxml.cli._progress import open_progress
     from dxml.cli._write import write_predictions
     from dxml.data import open_data
-    from dxml.methods import load_model
+    from dxml.methods import TAGGER, load_model, saved_method
 
+    chosen = OutputFormat.jsonl if as_json else format
+    reading = Reading(text, None, id, None, encoding, skip_bad_rows)
+    if (method := saved_method(model)) == TAGGER:
+        _predict_texts(data, model, top, output, chosen, split, reading, quiet)
+        return
+    reading.refuse(model, method)
     estimator = load_model(model)
     widths = (estimator.n_features_in_, estimator.n_labels_)
     points = open_data(data, "test", split, widths=widths)
     with open_progress(quiet) as progress:
         ranking = estimator.predict_topk(points.X, top, progress=progress)
-    write_predictions(ranking, estimator, format.value, output)
+    names = None if estimator.label_names_ is None else estimator.label_names_.tolist()
+    write_predictions(ranking, estimator.n_labels_, names, chosen.value, output)
+
+
+def _predict_texts(
+    data: str,
+    model: Path,
+    top: int,
+    output: Path | None,
+    format: OutputFormat,
+    split: int | None,
+    reading: Reading,
+    quiet: bool,
+) -> None:
+    from dataclasses import replace
+
+    from dxml.cli._progress import open_progress
+    from dxml.cli._write import write_predictions
+    from dxml.exceptions import ParameterError
+    from dxml.tagger import TextTagger
+
+    if split is not None:
+        raise ParameterError("a table of texts has no splits: leave --split out.")
+    tagger = TextTagger.load(model)
+    columns = replace(reading.columns(tagger.columns), labels=None, id=reading.id)
+    with open_progress(quiet) as progress:
+        table = reading.read(data, columns, progress)
+        ranking = tagger.rank(table.texts, top, progress=progress)
+    names = tagger.labels_
+    write_predictions(
+        ranking, len(names), names, format.value, output, ids=table.ids, score="probability"
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from dxml.cli._options import DATA, MODEL, QUIET, SPLIT, parse_assignments
+from dxml.cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading
 
 __all__ = ["train"]
 
@@ -14,36 +15,98 @@ __all__ = ["train"]
 def train(
     data: str = DATA,
     model: Path = MODEL,
-    method: str = typer.Option("dxml", "--method", help="See [bold]dxml methods[/bold]."),
+    text: list[str] = TEXT,
+    labels: str | None = LABELS,
+    id: str | None = ID,
+    method: str | None = typer.Option(
+        None, "--method", help="See [bold]dxml methods[/bold]; joint by default."
+    ),
     split: int | None = SPLIT,
     settings: list[str] = typer.Option(
         [], "--set", metavar="NAME=VALUE", help="A parameter of the method; may be repeated."
     ),
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed, same model."),
     device: str = typer.Option("auto", "--device", help="auto, cpu or cuda."),
+    label_separator: str | None = SEPARATOR,
+    encoding: str = ENCODING,
+    skip_bad_rows: bool = SKIP,
     quiet: bool = QUIET,
 ) -> None:
     """Train a model on DATA and save it.
 
-    A named data set means its training part.
+    A named data set means its training part. With --text, DATA is a table of texts and the model a
+    tagger that gives labels by name: dxml train docs.jsonl --text title --labels subjects -m m
     """
+    given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
+    reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
+    if reading.asked:
+        _train_tagger(data, model, method, split, given, reading, quiet)
+    else:
+        _train_method(data, model, method or "joint", split, given, quiet)
+
+
+def _train_tagger(
+    data: str,
+    model: Path,
+    method: str | None,
+    split: int | None,
+    settings: dict[str, str],
+    reading: Reading,
+    quiet: bool,
+) -> None:
+    from dxml._progress import StageTimer
+    from dxml.cli._progress import open_progress
+    from dxml.exceptions import ParameterError, did_you_mean
+    from dxml.tagger import TextTagger
+
+    if method not in (None, "joint"):
+        raise ParameterError(f"texts are tagged by method 'joint', got {method!r}.")
+    if split is not None:
+        raise ParameterError("a table of texts has no splits: leave --split out.")
+    known = TextTagger.parameters()
+    for name in settings:
+        if name not in known:
+            raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")
+    tagger = TextTagger(**{name: known[name].parse(value) for name, value in settings.items()})
+    tagger.columns = reading.columns(None)
+    _check_target(model)
+    with open_progress(quiet) as progress:
+        timer = StageTimer(progress)
+        table = reading.read_labelled(data, tagger.columns, timer)
+        tagger.fit(table.texts, table.labels or (), ids=table.ids, progress=timer)
+        with timer.stage("save"):
+            tagger.save(model)
+    if not quiet:
+        _report(
+            f"trained a tagger on {len(table):,} texts, {tagger.model.n_features_in_:,} words, "
+            f"{len(tagger.labels_):,} labels",
+            timer.seconds,
+            model,
+            f"dxml explain 'a text' --model {model}",
+        )
+
+
+def _train_method(
+    data: str,
+    model: Path,
+    method: str,
+    split: int | None,
+    settings: dict[str, str],
+    quiet: bool,
+) -> None:
     from dxml._params import parameters_of, parse_settings
     from dxml._progress import StageTimer
     from dxml.cli._progress import open_progress
     from dxml.data import open_data
-    from dxml.exceptions import ModelFormatError
     from dxml.methods import method_class
 
     cls = method_class(method)
     known = parameters_of(cls)
-    given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
-    accepted = {name: text for name, text in given.items() if name in known or name not in _COMMON}
+    accepted = {
+        name: text for name, text in settings.items() if name in known or name not in _COMMON
+    }
     estimator = cls(**parse_settings(cls, accepted))
-    if model.exists() and not (model.is_dir() and _may_overwrite(model)):
-        raise ModelFormatError(
-            f"{model}: exists and holds no dxml model, so nothing is written over it. "
-            "Give another folder."
-        )
+    _check_target(model)
     with open_progress(quiet) as progress:
         timer = StageTimer(progress)
         with timer.stage("read"):
@@ -52,17 +115,34 @@ def train(
         with timer.stage("save"):
             estimator.save(model)
     if not quiet:
-        spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in timer.seconds.items())
-        size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
-        typer.echo(
+        _report(
             f"trained {method} on {points.n_samples:,} points, {points.n_features:,} features, "
-            f"{points.n_labels:,} labels\nseconds: {spent}\nsaved to {model} ({size:.1f} MB)\n"
-            f"next: dxml evaluate {data} --model {model}"
+            f"{points.n_labels:,} labels",
+            timer.seconds,
+            model,
+            f"dxml evaluate {data} --model {model}",
         )
 
 
 _COMMON = ("random_state", "device")
 
 
+def _check_target(model: Path) -> None:
+    """Nothing but a model is written over."""
+    from dxml.exceptions import ModelFormatError
+
+    if model.exists() and not (model.is_dir() and _may_overwrite(model)):
+        raise ModelFormatError(
+            f"{model}: exists and holds no dxml model, so nothing is written over it. "
+            "Give another folder."
+        )
+
+
 def _may_overwrite(folder: Path) -> bool:
     return (folder / "config.json").is_file() or not any(folder.iterdir())
+
+
+def _report(what: str, seconds: dict[str, float], model: Path, following: str) -> None:
+    spent = ", ".join(f"{name} {time:.1f}" for name, time in seconds.items())
+    size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
+    typer.echo(f"{what}\nseconds: {spent}\nsaved to {model} ({size:.1f} MB)\nnext: {following}")

@@ -12,9 +12,10 @@ learns is a few plain arrays.
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any
@@ -31,7 +32,8 @@ from dxml.text.strings import pack_strings, unpack_strings
 
 __all__ = ["TextFeatures"]
 
-_find_words = re.compile(r"\w\w+").findall
+_WORD = re.compile(r"\w\w+")
+_find_words = _WORD.findall
 _BLOCK = 1000  # texts counted at a time
 _SHORTEST_GRAM = 3
 _CHAR = "char:"  # what the name of a character n-gram's column starts with
@@ -121,6 +123,27 @@ class TextFeatures(BaseEstimator):
         self._check_fitted()
         words, *grams = self._vocabularies
         return (*words, *(f"{_CHAR}{gram}" for kind in grams for gram in kind))
+
+    def words(self, text: str) -> dict[str, float]:
+        """The distinct words of a text and what they weigh in it; those not known weigh 0."""
+        self._check_fitted()
+        found = Counter(_find_words(text.lower() if self.lowercase else text))
+        known, idf = self._vocabularies[0], self.idf_
+        return {
+            word: (1 + math.log(count) if self.sublinear_tf else count) * float(idf[known[word]])
+            if word in known
+            else 0.0
+            for word, count in found.items()
+        }
+
+    def without_word(self, text: str, word: str) -> str:
+        """The text with one of its `words` taken out wherever it stands."""
+
+        def keep(found: re.Match[str]) -> str:
+            as_known = found[0].lower() if self.lowercase else found[0]
+            return "" if as_known == word else found[0]
+
+        return _WORD.sub(keep, text)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it, beside `get_params()`."""

@@ -1,0 +1,68 @@
+"""``dxml explain``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dxml.cli._options import MODEL
+
+if TYPE_CHECKING:
+    from dxml.tags import Explanation
+
+__all__ = ["explain"]
+
+
+def explain(
+    text: str = typer.Argument(
+        ..., metavar="TEXT", help="The text, in quotes; - reads it from standard input."
+    ),
+    model: Path = MODEL,
+    top: int = typer.Option(5, "--top", min=1, help="Labels."),
+    words: int = typer.Option(8, "--words", min=0, help="Words a label, at most."),
+    neighbours: int = typer.Option(3, "--neighbours", min=0, help="Texts a label, at most."),
+    as_json: bool = typer.Option(False, "--json", help="A JSON object a label, on a line each."),
+) -> None:
+    """Tag one text and say why: words, neighbours, and how much came from where.
+
+    For each label: its probability; the shares of the head and of the neighbours in what speaks for
+    it; the words without which its score would be lower, and by how much; the training texts that
+    voted for it, with their similarity and their labels. The model must be a tagger.
+    """
+    from dxml.tagger import TextTagger
+
+    tagger = TextTagger.load(model)
+    found = tagger.explain(
+        sys.stdin.read() if text == "-" else text, top, n_words=words, n_neighbours=neighbours
+    )
+    if as_json:
+        for each in found:
+            typer.echo(json.dumps(each.to_dict(), ensure_ascii=False))
+    else:
+        _print(found)
+
+
+def _print(found: list[Explanation]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from dxml.cli._console import table_console
+
+    console = table_console()
+    for each in found:
+        shares = f"{each.from_head:.0%} from the head, {each.from_neighbours:.0%} from neighbours"
+        line = Text(each.name, style="bold")
+        console.print(line.append(f"  {each.probability:.0%}; {shares}", style="not bold"))
+        words = ", ".join(f"{word} {effect:+.2f}" for word, effect in each.words)
+        console.print(Text(f"  words: {words or 'none by itself'}"))
+        if each.neighbours:
+            table = Table("similarity", "id", "title", "labels", box=None, padding=(0, 1, 0, 2))
+            for near in each.neighbours:
+                labels = "; ".join(near.labels)
+                cells = (f"{near.similarity:.2f}", near.id, near.title, labels)
+                table.add_row(*map(Text, cells))
+            console.print(table)

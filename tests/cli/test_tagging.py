@@ -1,0 +1,218 @@
+"""Tables of texts through the commands: train, predict, explain, learn, evaluate."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dxml.cli import app, main
+from dxml.tagger import TextTagger
+
+TOPICS = {
+    "Fischerei": "hering netz kutter",
+    "Küche": "suppe salz löffel",
+    "Straßenbau": "asphalt brücke schotter",
+}
+
+
+def rows(n: int, start: int = 0) -> list[dict[str, Any]]:
+    """Titles and abstracts; the words of a topic decide the label."""
+    found = []
+    for i in range(start, start + n):
+        name = sorted(TOPICS)[i % 3]
+        signs = TOPICS[name].split()
+        first, second, third = (signs[(i // 3 + j) % 3] for j in range(3))
+        title = f"{first} {'alt neu weit'.split()[i % 3]}"
+        abstract = f"{second} und {third}, {'groß klein'.split()[i % 2]}"
+        found.append({"nr": f"d{i}", "title": title, "abstract": abstract, "subjects": [name]})
+    return found
+
+
+def write_jsonl(path: Path, records: list[dict[str, Any]]) -> Path:
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    path.write_text("".join(lines), "utf-8")
+    return path
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What `main` says of a mistake; it must exit with 2."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dxml", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+COLUMNS = ["--text", "title", "--text", "abstract", "--labels", "subjects", "--id", "nr"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """docs.jsonl, new.jsonl and a trained tagger m."""
+    folder = tmp_path_factory.mktemp("tagging")
+    write_jsonl(folder / "docs.jsonl", rows(90))
+    write_jsonl(folder / "new.jsonl", rows(9, start=90))
+    done = run("train", folder / "docs.jsonl", *COLUMNS, "--model", folder / "m")
+    assert done.exit_code == 0, done.output
+    assert "trained a tagger on 90 texts" in done.output and "3 labels" in done.output
+    assert "next: dxml explain" in done.output
+    return folder
+
+
+@pytest.fixture
+def model(files: Path, tmp_path: Path) -> Path:
+    """A copy that a test may teach."""
+    return TextTagger.load(files / "m").save(tmp_path / "m")
+
+
+def test_every_table_makes_the_same_tagger(files: Path, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    records = rows(90)
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "docs.parquet")
+    for suffix, comma in (("csv", ","), ("tsv", "\t")):
+        with (tmp_path / f"docs.{suffix}").open("w", encoding="cp1252", newline="") as file:
+            writer = csv.writer(file, delimiter=comma)
+            writer.writerow(["nr", "title", "abstract", "subjects"])
+            for each in records:
+                cells = [each["nr"], each["title"], each["abstract"], "/".join(each["subjects"])]
+                writer.writerow(cells)
+    wanted = TextTagger.load(files / "m").tag("suppe mit salz")
+    for suffix in ("parquet", "csv", "tsv"):
+        more = [] if suffix == "parquet" else ["--encoding", "cp1252", "--label-separator", "/"]
+        target = tmp_path / suffix
+        done = run("train", tmp_path / f"docs.{suffix}", *COLUMNS, *more, "-m", target, "--quiet")
+        assert done.exit_code == 0 and done.output == "", done.output
+        assert TextTagger.load(target).tag("suppe mit salz") == wanted
+
+
+def test_predict_names_labels(files: Path, tmp_path: Path) -> None:
+    ask = ["predict", files / "new.jsonl", "--model", files / "m", "--top", 2]
+    lines = [line.split("\t") for line in run(*ask, "--quiet").stdout.splitlines()]
+    assert lines[0] == ["point", "rank", "label", "probability"]
+    best = {int(point): label for point, rank, label, _ in lines[1:] if rank == "1"}
+    expected = [record["subjects"][0] for record in rows(9, start=90)]
+    assert [best[i] for i in range(9)] == expected
+    said = run(*ask, "--id", "nr", "--json", "--quiet").stdout.splitlines()
+    objects = [json.loads(line) for line in said]
+    assert [each["point"] for each in objects] == [f"d{i}" for i in range(90, 99)]
+    assert [each["labels"][0]["label"] for each in objects] == expected
+    assert all(0 < each["labels"][0]["probability"] <= 1 for each in objects)
+    run(*ask, "--id", "nr", "--format", "jsonl", "--output", tmp_path / "p.jsonl")
+    written = (tmp_path / "p.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in written] == objects
+    assert "Küche" in "".join(written)
+
+
+def test_predict_needs_no_labels_and_takes_other_columns(files: Path, tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "bare.jsonl", [{"body": "asphalt und schotter"}])
+    done = run("predict", tmp_path / "bare.jsonl", "-m", files / "m", "--text", "body", "-q")
+    assert done.stdout.splitlines()[1].split("\t")[2] == "Straßenbau"
+
+
+def test_explain_says_why(files: Path) -> None:
+    done = run("explain", "Hering im Netz", "--model", files / "m", "--top", 1)
+    assert done.exit_code == 0, done.output
+    first, second, *table = done.stdout.splitlines()
+    assert first.startswith("Fischerei") and "from the head" in first and "neighbours" in first
+    assert "hering +" in second and "netz +" in second
+    assert "title" in table[0] and len(table) == 4 and "Fischerei" in table[1]
+    ask = ["explain", "-", "--model", files / "m", "--top", "2", "--json"]
+    piped = CliRunner().invoke(app, [str(each) for each in ask], input="Löffel\nmit Suppe")
+    best, _ = (json.loads(line) for line in piped.stdout.splitlines())
+    assert best["name"] == "Küche" and {word for word, _ in best["words"][:2]} == {
+        "löffel",
+        "suppe",
+    }
+    assert best["from_head"] + best["from_neighbours"] == pytest.approx(1)
+    assert best["neighbours"][0]["id"].startswith("d")
+
+
+def test_learn_adds_labels_and_forgets(model: Path, tmp_path: Path) -> None:
+    more = [
+        {"nr": f"x{i}", "title": "hering", "abstract": "suppe", "subjects": ["Fischsuppe"]}
+        for i in range(3)
+    ]
+    done = run("learn", write_jsonl(tmp_path / "more.jsonl", more), "--model", model)
+    assert done.exit_code == 0, done.output
+    assert "learnt 3 texts, 1 labels are new: 93 texts known" in done.output
+    assert TextTagger.load(model).tag("Suppe vom Hering", top=1)[0].name == "Fischsuppe"
+    done = run("learn", "-m", model, *(f"--forget=x{i}" for i in range(3)))
+    assert "forgot 3: 90 texts known" in done.output
+    names = [tag.name for tag in TextTagger.load(model).tag("Suppe vom Hering")]
+    assert "Fischsuppe" not in names
+    done = run("learn", tmp_path / "more.jsonl", "--model", model, "--refit")
+    assert "trained all parts again: 93 texts known" in done.output
+    assert TextTagger.load(model).columns is not None
+
+
+def test_evaluate_scores_a_table(files: Path) -> None:
+    done = run("evaluate", files / "new.jsonl", "--model", files / "m", "--json")
+    scores = json.loads(done.stdout)
+    assert scores["P@1"] == 100 and scores["points"] == 9 and "PSP@3" in scores
+    table = run("evaluate", files / "new.jsonl", "--model", files / "m").output
+    assert "nDCG" in table and "100.00" in table
+
+
+def test_bad_rows_are_skipped_and_counted(files: Path, tmp_path: Path) -> None:
+    good = (files / "docs.jsonl").read_text("utf-8")
+    (tmp_path / "bad.jsonl").write_text(good + "{broken\n", "utf-8")
+    ask = ["train", tmp_path / "bad.jsonl", *COLUMNS, "--model", tmp_path / "m"]
+    done = run(*ask, "--skip-bad-rows", "--quiet")
+    assert done.exit_code == 0 and "1 bad rows skipped" in done.stderr
+    assert "bad.jsonl line 91" in done.stderr
+
+
+def test_mistakes_are_one_sentence_and_lose_nothing(
+    files: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs, new, other = files / "docs.jsonl", files / "new.jsonl", tmp_path / "other"
+    (tmp_path / "bad.jsonl").write_text('{"title": "a", "abstract": 3}\n')
+    (tmp_path / "cp.csv").write_text("nr,title,abstract,subjects\n1,löffel,a,b\n", "cp1252")
+    odd = write_jsonl(tmp_path / "odd.jsonl", [rows(1)[0] | {"subjects": ["nie gesehen"]}])
+    twice = write_jsonl(tmp_path / "twice.jsonl", rows(1) * 2)
+    joint = TextTagger.load(model).model.save(tmp_path / "joint")
+    text, labels = ["--text", "title"], ["--labels", "subjects"]
+    cases: dict[tuple[object, ...], str] = {
+        ("train", docs, *text, "-m", other): "say which column has the labels, such as --labels",
+        ("train", docs, *labels, "-m", other): "say which column has the texts, such as --text",
+        ("train", docs, "--text", "title_", *labels, "-m", other): "did you mean 'title'?",
+        ("train", tmp_path / "no.csv", *text, *labels, "-m", other): "no.csv",
+        ("train", tmp_path / "cp.csv", *text, *labels, "-m", other): "such as --encoding cp1252",
+        ("train", twice, *COLUMNS, "-m", other): "the id 'd0' stands twice",
+        ("train", docs, *COLUMNS, "-m", other, "--set", "min_fd=1"): "did you mean 'min_df'?",
+        ("train", docs, *COLUMNS, "-m", other, "--method", "knn"): "tagged by method 'joint', got",
+        ("train", docs, *COLUMNS, "-m", other, "--split", 1): "a table of texts has no splits",
+        ("train", docs, *COLUMNS, "-m", tmp_path): "nothing is written over it",
+        ("predict", tmp_path / "bad.jsonl", "-m", model): "Or leave such rows out with --skip-bad",
+        ("predict", new, "-m", model, "--split", 1): "a table of texts has no splits",
+        ("predict", new, "-m", joint, *text): "which takes features, not texts: leave --text",
+        ("predict", new, "-m", model, "--text", "nothing"): "there is no column 'nothing'",
+        ("evaluate", odd, "-m", model): "none of its labels is known to the model",
+        ("evaluate", new, "-m", model, "--split", 1): "a table of texts has no splits",
+        ("evaluate", new, "-m", joint, *labels): "which takes features, not texts",
+        ("explain", "a", "-m", joint): "which takes features, not texts. Open it with",
+        ("learn", "-m", model): "give a table to learn from, --forget ID or --refit",
+        ("learn", "-m", model, "--forget", "nobody"): "there is no text with the id 'nobody'",
+        ("learn", twice, "-m", model): "the id 'd0' stands twice",
+        ("learn", tmp_path / "bad.jsonl", "-m", model): "bad.jsonl line 1",
+    }
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    for arguments, sentence in cases.items():
+        said = fails(capsys, *arguments, *(["-q"] if arguments[0] != "explain" else []))
+        assert sentence in said, said
+        assert "Traceback" not in said
+    assert not other.exists(), "something half-written was left"
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
