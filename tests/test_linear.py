@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -213,7 +212,6 @@ def test_scores_of_pairs_equal_the_dense_product() -> None:
     assert (head.scores(X[4], everything(Y)[4]) == -1).all()
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only")
 def test_the_bits_depend_on_the_seed_alone() -> None:
     X, Y = some_data(200, 40)
 

@@ -14,7 +14,8 @@ from dxml.bench.results import Store, Stored
 from dxml.bench.scoring import Truth, label_bands, score_all, scores_of
 from dxml.bench.sources import load_parts
 from dxml.bench.spec import Run
-from dxml.metrics import evaluate, inverse_propensity
+from dxml.metrics import calibration_error, evaluate, inverse_propensity
+from dxml.topk import TopK
 
 from .conftest import PLANTED
 
@@ -60,7 +61,7 @@ def test_the_cache_belongs_to_one_ranking(
     again = put(RUN, [[2, 3, 1], [3, 0, -1]])
     (again.folder / "scores.json").write_text(json.dumps(first))  # of the earlier ranking
     assert scores_of(again, TRUTH)["scores"]["P@1"] == 50.0
-    monkeypatch.setattr(scoring, "VERSION", 2)
+    monkeypatch.setattr(scoring, "VERSION", scoring.VERSION + 1)
     monkeypatch.setattr(scoring, "compute", lambda *_: {"scores": {"new": 1.0}, "bands": {}})
     assert scores_of(again, TRUTH)["scores"] == {"new": 1.0}  # no new run was needed
 
@@ -71,4 +72,7 @@ def test_scores_are_those_of_the_library(store: Store, put: Callable[..., Stored
     put(RUN, ranking)
     ((_, found),) = score_all(list(store))
     weights = inverse_propensity(train.Y.getnnz(axis=0), train.n_samples)
+    errors = {name: found["scores"].pop(name) for name in ("ECE@1", "ECE@3", "ECE@5")}
     assert found["scores"] == evaluate(test.Y, ranking, inverse_propensity=weights)
+    scored = TopK(ranking, np.ones(ranking.shape, dtype=np.float32))
+    assert errors["ECE@5"] == 100 * calibration_error(test.Y, scored, 5)

@@ -120,7 +120,7 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     train, model = files / "train.txt", tmp_path / "new"
     cases = {
-        ("train", train, "--model", model, "--set", "precison=5"): "did you mean 'precision'?",
+        ("train", train, "--model", model, "--set", "prun=5"): "did you mean 'prune'?",
         ("train", train, "--model", model, "--set", "epochs"): "--set takes name=value, got",
         ("train", train, "--model", model, "--set", "epochs=0"): "epochs must be a whole number",
         ("train", train, "--model", model, "--method", "dxlm"): "did you mean 'dxml'?",

@@ -47,7 +47,7 @@ def test_frames_by_their_looks() -> None:
 
 
 def test_a_pandas_frame() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = importlib.import_module("pandas")
     frame = pandas.DataFrame(COLUMNS, index=[5, 5, 6])
     assert read_table(frame, labels="tags", id="id") == TABLE
     frame["text"] = frame["text"].astype("string")  # missing is then pandas.NA
@@ -73,7 +73,7 @@ def test_frames_that_are_wrong() -> None:
 
 
 def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Any) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = importlib.import_module("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     table = pyarrow.table({**COLUMNS, "unused": [b"\xff"] * 3})
     assert read_table(table, labels="tags", id="id") == TABLE

@@ -123,6 +123,15 @@ def _heading(canvas: Any, text: str) -> None:
     canvas.suptitle(text, x=0.01, ha="left", fontweight="bold")
 
 
+def _log_scale(axis: Any) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5 times the powers of ten."""
+    ticker: Any = import_module("matplotlib.ticker")
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
 def _slug(text: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")
 
@@ -201,7 +210,7 @@ def _time_curves(rows: Sequence[Row]) -> list[Figure]:
                         marker=MARKERS[i % len(MARKERS)],
                         label=f"{label}, {measure}",
                     )
-            axis.set_xscale("log")
+            _log_scale(axis)
             axis.set_xlabel("training time (s)")
             axis.set_ylabel("P@1 and P@5 (%)")
             axis.set_title(_title(dataset))
@@ -266,7 +275,7 @@ def _scatter(
                 markeredgecolor="black",
                 markeredgewidth=0.6,
             )[0]
-        axis.set_xscale("log")
+        _log_scale(axis)
         axis.set_xlabel(unit)
         axis.set_ylabel("P@1 (%)")
         axis.set_title(_title(dataset))
