@@ -11,10 +11,26 @@ from contextlib import contextmanager
 
 import numba
 
-__all__ = ["SMALL_STEP", "threads"]
+__all__ = ["FEW_ROWS", "SMALL_STEP", "numba_threads", "threads"]
 
 SMALL_STEP = 4_000_000
 """Multiplications below which an operation is done by one thread."""
+
+
+FEW_ROWS = 4
+"""Points below which a prediction is made by one thread."""
+
+
+@contextmanager
+def numba_threads(count: int | None) -> Iterator[None]:
+    """Inside, numba uses at most `count` threads (None: as before)."""
+    before = numba.get_num_threads()
+    if count is not None:
+        numba.set_num_threads(min(count, before))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from dxml._params import check_params
 from dxml._progress import SILENT, Progress
 from dxml._storage import read_folder, write_folder
+from dxml._threads import FEW_ROWS, numba_threads
 from dxml._validation import check_features, check_k, check_labels, check_pair
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError
 from dxml.topk import TopK, tie_order
@@ -99,7 +100,8 @@ class Classifier(BaseEstimator, ABC):
         if features.shape[0] == 0:
             return TopK(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
         parts = []
-        with progress.stage("predict", features.shape[0], "points") as stage:
+        one = 1 if features.shape[0] < FEW_ROWS else None  # waking others would take longer
+        with numba_threads(one), progress.stage("predict", features.shape[0], "points") as stage:
             for start in range(0, features.shape[0], self.batch_rows):
                 whole = features.shape[0] <= self.batch_rows
                 rows = features if whole else features[start : start + self.batch_rows]

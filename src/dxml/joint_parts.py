@@ -31,12 +31,18 @@ from dxml.topk import TopK
 from dxml.voting import vote, vote_pairs
 from dxml.wide import WideHead
 
-__all__ = ["Parts", "Plan", "make_plan", "without_self"]
+__all__ = ["VOTES", "Parts", "Plan", "make_plan", "without_self"]
 
 SMALL = 1 << 24
 """Points × labels up to which every label of a point is scored."""
 WIDE_WEIGHTS = 100_000_000
 """Weights of the wide layer and its head together, at most."""
+VOTES: dict[Precision, Precision] = {
+    "float32": "float32",
+    "float16": "float16",
+    "int8": "float16",
+}
+"""Of the kernel's votes in a model of each precision: in 8 bits they lose a point of P@3."""
 CPU_KERNEL = 14_000
 """Points up to which a CPU solves for the kernel's votes."""
 KERNEL_ALONE = 10_000
@@ -246,7 +252,7 @@ class Parts:
             kernel = self.kernel.kernel
             gauss = float(kernel.kind == "gauss")
             saved["kernel.settings"] = np.array([gauss, kernel.gamma, kernel.ridge])
-            saved |= pack("kernel.votes", self.kernel.votes, precision)
+            saved |= pack("kernel.votes", self.kernel.votes, VOTES[precision])
         if self.wide is not None:
             for name, array in self.wide.arrays().items():
                 saved |= pack(name, array, precision)

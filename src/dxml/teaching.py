@@ -31,7 +31,7 @@ import torch
 from torch.nn import functional as F
 
 from dxml._sparse import plain_csr
-from dxml.joint_parts import Parts
+from dxml.joint_parts import VOTES, Parts
 from dxml.kernel import KernelVote, extend_kernel
 from dxml.linear import LinearHead, Task, fit_linear, label_tasks
 from dxml.precision import Precision, pack, pack_sparse, unpack, unpack_sparse
@@ -86,7 +86,7 @@ def add_points(parts: Parts, X: sp.csr_matrix, Y: sp.csr_matrix, how: Lessons) -
         rows = _involved(parts, X, how)
         known, device = labels[:n_known], torch.device(how.device)
         kernel = extend_kernel(parts.kernel, known, X, Y, rows, device)
-        votes = unpack("votes", pack("votes", kernel.votes, how.precision))
+        votes = unpack("votes", pack("votes", kernel.votes, VOTES[how.precision]))
         grown.kernel = KernelVote(kernel.points, votes, kernel.kernel)
     if parts.wide is not None:
         grown.wide = _more_labels(parts.wide, grown, parts.labels.shape[1], how)
@@ -132,7 +132,7 @@ def remove_label(parts: Parts, row: int, label: int, how: Lessons) -> Parts:
     if parts.kernel is not None:  # the step of one coordinate: k(x, x) is 1
         votes, kernel = np.array(parts.kernel.votes), parts.kernel.kernel
         votes[row, label] -= 1 / (1 + kernel.ridge)
-        votes[[row]] = unpack("votes", pack("votes", votes[[row]], how.precision))
+        votes[[row]] = unpack("votes", pack("votes", votes[[row]], VOTES[how.precision]))
         less.kernel = KernelVote(parts.kernel.points, votes, kernel)
     if parts.linear is not None:
         one = (np.array([-1], np.int8), (np.array([label]), np.array([row])))
