@@ -37,6 +37,7 @@ LAYERS = [
     {"methods"},
     {"tagger"},
     {"bench"},
+    {"service"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

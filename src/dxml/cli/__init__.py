@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from dxml.cli import bench, data, evaluate, explain, learn, methods, predict, train
+from dxml.cli import bench, data, evaluate, explain, learn, methods, predict, serve, train
 from dxml.exceptions import DxmlError
 
 __all__ = ["app", "main"]
@@ -47,6 +47,7 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("learn")(learn.learn)
+app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

@@ -1,0 +1,43 @@
+"""``dxml serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from dxml.cli._options import MODEL, QUIET
+
+__all__ = ["serve"]
+
+
+def serve(
+    model: Path = MODEL,
+    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen at."),
+    port: int = typer.Option(8000, "--port", min=1, max=65535, help="The port."),
+    workers: int = typer.Option(
+        1, "--workers", min=1, help="Processes; they see what each of them is taught."
+    ),
+    token: str | None = typer.Option(
+        None,
+        "--token",
+        envvar="DXML_TOKEN",
+        help="What a request must bring to change anything; needed where others can reach the "
+        "address. In the environment nobody sees it in the list of processes.",
+    ),
+    quiet: bool = QUIET,
+) -> None:
+    """Serve a model over HTTP: predict, explain, learn, forget.
+
+    What is taught is kept in the model's folder before the answer is sent, and is there again after
+    a restart. SIGHUP loads the folder again without dropping a request. /docs on the service
+    describes the routes.
+    """
+    from dxml.service.access import check_token
+    from dxml.service.server import serve as run
+
+    check_token(host, token)
+    if not quiet:
+        name = f"[{host}]" if ":" in host else host
+        typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
+    run(model, host=host, port=port, workers=workers, token=token)

@@ -1,0 +1,325 @@
+"""The routes: check, one call of the engine, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
+
+from dxml import __version__
+from dxml.exceptions import DxmlError
+from dxml.service import schemas
+from dxml.service.access import check_write
+from dxml.service.batching import Batcher
+from dxml.service.engine import Engine, Labels, Wanted
+from dxml.service.errors import STATUS, ServiceError, body
+from dxml.service.limits import BodyLimit, Limits
+from dxml.service.metrics import Counting, Metrics
+
+__all__ = ["create_app"]
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+Answer = TypeVar("Answer")
+_log = logging.getLogger(__name__)
+
+
+def create_app(
+    model: str | Path,
+    *,
+    token: str | None = None,
+    limits: Limits | None = None,
+    journal: str | Path | None = None,
+    threads: int | None = None,
+) -> FastAPI:
+    """The service of one model.
+
+    Parameters
+    ----------
+    model : str or Path
+        The folder of a `TextTagger`, or of a `Joint`.
+    token : str, optional
+        What a request that changes something must bring; without it such requests are taken only
+        where they are addressed to this machine by a loopback name.
+    limits : Limits, optional
+    journal : str or Path, optional
+        Where lessons are kept; in the model's folder by default.
+    threads : int, optional
+        Threads that compute; all by default.
+    """
+    service = Service(Engine(model, journal), token, limits or Limits(), threads)
+    app = FastAPI(
+        title="dxml",
+        version=__version__,
+        description="Label names for texts, with probabilities and evidence; teachable.",
+        lifespan=service.lifespan,
+        responses={"default": {"model": schemas.Error, "description": "Any error."}},
+    )
+    app.state.service = service
+    app.add_middleware(BodyLimit, limits=service.limits)
+    app.add_middleware(Counting, metrics=service.metrics)
+    _add_errors(app)
+    _add_routes(app, service)
+    return app
+
+
+class Service:
+    """What the routes share: the engine, the one thread it works in, counts and limits."""
+
+    def __init__(
+        self, engine: Engine, token: str | None, limits: Limits, threads: int | None
+    ) -> None:
+        self.engine = engine
+        self.token = token
+        self.limits = limits
+        self.metrics = Metrics()
+        self.executor = ThreadPoolExecutor(
+            1, "dxml-model", initializer=_use_threads, initargs=(threads,)
+        )
+        self.batcher = Batcher(engine.rank, self.executor, waiting=limits.waiting)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        """From start to stop; SIGHUP reloads the model."""
+        loop = asyncio.get_running_loop()
+        reloading: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            task = loop.create_task(self._reload_quietly())
+            reloading.add(task)
+            task.add_done_callback(reloading.discard)
+
+        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
+            loop.add_signal_handler(signal.SIGHUP, reload)  # in the main thread only
+        yield
+        await self.batcher.close()
+        self.executor.shutdown(cancel_futures=True)
+        self.engine.close()
+
+    async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Run a method of the engine in its thread, in the time that a request has."""
+        return await self.within(self.run(function, *arguments))
+
+    async def run(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Run a method of the engine in its thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.executor, function, *arguments)
+
+    async def within(self, answer: Awaitable[Answer]) -> Answer:
+        """Wait for an answer as long as a request may take."""
+        try:
+            return await asyncio.wait_for(answer, self.limits.seconds)
+        except TimeoutError:
+            raise ServiceError(
+                "timeout",
+                f"no answer within {self.limits.seconds:g} s. Send less at once, or later; what "
+                "was taught may still be learnt, and with ids it can be sent again.",
+            ) from None
+
+    async def reload(self) -> None:
+        """Load the model beside and swap, in another thread than the engine's."""
+        await asyncio.get_running_loop().run_in_executor(None, self.engine.reload)
+
+    async def _reload_quietly(self) -> None:
+        try:
+            await self.reload()
+        except DxmlError:
+            _log.exception("the model was not loaded again; the old one stays")
+
+    def may_write(self, request: Request) -> None:
+        """Refuse a change to those who may not make it."""
+        authorization = request.headers.get("authorization", "")
+        check_write(self.token, request.url.hostname or "", authorization)
+
+
+def _use_threads(count: int | None) -> None:
+    """Numba's number is one of the thread that asks, torch's one of the process."""
+    if count is not None:
+        import numba
+        import torch
+
+        torch.set_num_threads(count)
+        numba.set_num_threads(min(count, numba.get_num_threads()))
+
+
+def _add_routes(app: FastAPI, service: Service) -> None:
+    engine, limits = service.engine, service.limits
+    writing = [Depends(service.may_write)]
+
+    @app.post("/predict", response_model=schemas.PredictAnswer)
+    async def predict(request: schemas.PredictRequest) -> Response:
+        """The most probable labels of texts, or of points given by their features."""
+        points = request.points()
+        if not points:
+            raise ServiceError("invalid", "give 'text' or 'features', one of them, not empty.")
+        _check_points(points, request, limits)
+        if not request.explain:
+            found = await service.within(service.batcher.submit(Wanted(points, request.top)))
+            results = [{"labels": _labels(row, request.threshold)} for row in found]
+            return JSONResponse({"results": results})
+        explained = await service.within(_explained(service, points, request.top))
+        return JSONResponse({"results": [_result(why, request.threshold) for why in explained]})
+
+    @app.post("/learn", response_model=schemas.LearnAnswer, dependencies=writing)
+    async def learn(request: schemas.LearnRequest) -> Response:
+        """Teach texts and the names of their labels; they count from now on."""
+        _check_lesson(request, limits)
+        done = await service.call(engine.learn, request.texts, request.labels, request.ids)
+        return JSONResponse(
+            {"learnt": len(done.ids), "ids": done.ids, "new_labels": done.new_labels}
+        )
+
+    @app.delete("/points/{id:path}", status_code=204, dependencies=writing)
+    async def forget(id: str) -> Response:
+        """Forget a text, taught or of the training data."""
+        await service.call(engine.forget, id)
+        return Response(status_code=204)
+
+    @app.get("/labels", response_model=schemas.LabelPage)
+    async def labels(
+        query: str = "",
+        offset: Annotated[int, Query(ge=0)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> Response:
+        """Labels whose names hold the query, in upper or lower case."""
+        found = await service.call(engine.labels, query)
+        page = [{"name": name, "points": n} for name, n in found[offset : offset + limit]]
+        return JSONResponse({"total": len(found), "offset": offset, "labels": page})
+
+    @app.get("/health", response_model=schemas.Health)
+    async def health() -> Response:
+        """That the service answers, and what model it has."""
+        served = engine.served
+        return JSONResponse(
+            {
+                "status": "ok",
+                "version": __version__,
+                "takes": served.takes,
+                "labels": served.n_labels,
+                "points": served.n_points,
+                "lessons": engine.applied,
+            }
+        )
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Counts and latencies for Prometheus."""
+        return Response(service.metrics.text(_gauges(service)), media_type=PROMETHEUS)
+
+    @app.post("/reload", response_model=schemas.ReloadAnswer, dependencies=writing)
+    async def reload() -> Response:
+        """Load the model's folder again, then swap; requests are answered meanwhile."""
+        await service.reload()
+        served = engine.served
+        return JSONResponse({"labels": served.n_labels, "points": served.n_points})
+
+
+async def _explained(service: Service, points: list[Any], top: int) -> list[list[dict[str, Any]]]:
+    """One by one, so that other requests get their turn in between."""
+    return [await service.run(service.engine.explain, point, top) for point in points]
+
+
+def _check_points(points: list[Any], request: schemas.PredictRequest, limits: Limits) -> None:
+    if request.text is not None:
+        limits.check_texts(points)
+    limits.check_batch(len(points))
+    if request.top > limits.top:
+        raise ServiceError("too_large", f"top may be {limits.top:,}, got {request.top:,}.")
+    if request.explain and len(points) > limits.explained:
+        raise ServiceError(
+            "too_large", f"{limits.explained} texts can be explained at once, got {len(points)}."
+        )
+
+
+def _check_lesson(request: schemas.LearnRequest, limits: Limits) -> None:
+    limits.check_texts(request.texts)
+    for what, found in (("labels", request.labels), ("ids", request.ids)):
+        if found is not None and len(found) != len(request.texts):
+            message = f"there are {len(request.texts)} texts but {len(found)} of {what}."
+            raise ServiceError("invalid", message)
+    for row in request.labels:
+        limits.check_batch(len(row))
+        limits.check_names("a label", row)
+    if request.ids is not None:
+        limits.check_names("an id", request.ids)
+        if len(set(request.ids)) < len(request.ids):
+            raise ServiceError("invalid", "an id stands twice. Give every text another id.")
+
+
+def _labels(row: Labels, threshold: float | None) -> list[dict[str, Any]]:
+    least = -1.0 if threshold is None else threshold
+    return [{"name": name, "probability": p} for name, p in row if p >= least]
+
+
+def _result(why: list[dict[str, Any]], threshold: float | None) -> dict[str, Any]:
+    labels = _labels([(each["name"], each["probability"]) for each in why], threshold)
+    return {"labels": labels, "explanations": why[: len(labels)]}  # both best first
+
+
+def _gauges(service: Service) -> dict[str, tuple[str, float]]:
+    served, batcher = service.engine.served, service.batcher
+    return {
+        "dxml_batches_total": ("Batches ranked.", batcher.batches),
+        "dxml_ranked_total": ("Texts or points ranked in them.", batcher.ranked),
+        "dxml_model_labels": ("Labels of the model.", served.n_labels),
+        "dxml_model_points": ("Points of the model.", served.n_points),
+        "dxml_model_bytes": ("Size of its folder.", _folder_bytes(service.engine.folder)),
+        "dxml_lessons": ("Last entry of the journal applied.", service.engine.applied),
+    }
+
+
+def _folder_bytes(folder: Path) -> int:
+    """Of the model in it; files that go away meanwhile count nothing."""
+    size = 0
+    for path in (folder / "config.json", *folder.glob("*.safetensors")):
+        with contextlib.suppress(FileNotFoundError):
+            size += path.stat().st_size
+    return size
+
+
+def _add_errors(app: FastAPI) -> None:
+    types = {status: type for type, status in STATUS.items()}
+
+    def answer(type: str, message: str) -> Response:
+        headers = {"WWW-Authenticate": "Bearer"} if type == "unauthorized" else None
+        return JSONResponse(body(type, message), STATUS[type], headers)
+
+    @app.exception_handler(ServiceError)
+    async def service_error(request: Request, error: ServiceError) -> Response:
+        return answer(error.type, error.message)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        named = [str(part) for part in first["loc"][1:]]
+        where = ".".join(part for part in named if part.isalnum())  # not pydantic's own terms
+        return answer("invalid", f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        kind = types.get(error.status_code, "bad_request")
+        return JSONResponse(body(kind, str(error.detail)), error.status_code, error.headers)
+
+    @app.exception_handler(DxmlError)
+    async def library_error(request: Request, error: DxmlError) -> Response:
+        return answer("bad_request", str(error))
+
+    @app.exception_handler(sqlite3.Error)
+    async def journal_error(request: Request, error: sqlite3.Error) -> Response:
+        _log.error("the journal: %s", error)
+        return answer("internal", f"the journal cannot be used ({error}); nothing was learnt.")
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        return answer("internal", "something went wrong in the service; its log says what.")

@@ -1,0 +1,108 @@
+"""Requests that come while the model is busy are ranked together when it is free.
+
+Nobody waits for a batch to fill: a lone request is ranked at once. Under load the batches grow by
+themselves, and ranking many points together takes far less time than one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dxml.service.engine import Labels, Wanted
+from dxml.service.errors import ServiceError
+
+__all__ = ["Batcher"]
+
+
+class Rank(Protocol):
+    """`Engine.rank`."""
+
+    def __call__(self, wanted: Sequence[Wanted]) -> list[list[Labels] | ServiceError]: ...
+
+
+@dataclass
+class Batcher:
+    """Collects requests and ranks them in one thread.
+
+    Parameters
+    ----------
+    rank : Rank
+    executor : Executor
+        With one thread, which may have other work as well.
+    rows : int
+        Points in a batch; one request may have more.
+    waiting : int
+        Points that may wait.
+    """
+
+    rank: Rank
+    executor: Executor
+    rows: int = 256
+    waiting: int = 10_000
+    batches: int = field(default=0, init=False)
+    ranked: int = field(default=0, init=False)
+    _queue: deque[tuple[Wanted, asyncio.Future[list[Labels]]]] = field(
+        default_factory=deque, init=False
+    )
+    _queued: int = field(default=0, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def submit(self, wanted: Wanted) -> list[Labels]:
+        """The labels of the points, when their turn has come."""
+        if self._queued and self._queued + len(wanted.points) > self.waiting:
+            raise ServiceError("busy", f"{self._queued:,} texts are waiting. Try again later.")
+        future: asyncio.Future[list[Labels]] = asyncio.get_running_loop().create_future()
+        self._queue.append((wanted, future))
+        self._queued += len(wanted.points)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        return await future
+
+    async def close(self) -> None:
+        """Give up what is still waiting."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while batch := self._next():
+            wanted = [request for request, _ in batch]
+            try:
+                answers = await loop.run_in_executor(self.executor, self.rank, wanted)
+            except Exception as error:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            self.batches += 1
+            self.ranked += sum(len(request.points) for request in wanted)
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if future.done():  # given up meanwhile
+                    continue
+                if isinstance(answer, ServiceError):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+
+    def _next(self) -> list[tuple[Wanted, asyncio.Future[list[Labels]]]]:
+        """The requests that are ranked next; those that were given up are dropped."""
+        batch: list[tuple[Wanted, asyncio.Future[list[Labels]]]] = []
+        size = 0
+        while self._queue:
+            request, future = self._queue[0]
+            if batch and size + len(request.points) > self.rows:
+                break
+            self._queue.popleft()
+            self._queued -= len(request.points)
+            if not future.done():
+                batch.append((request, future))
+                size += len(request.points)
+        return batch

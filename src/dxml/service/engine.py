@@ -1,0 +1,241 @@
+"""The model and its journal together: ranks, explains, learns, and puts another model in place.
+
+Before anything is answered, the lessons that any process has written since are applied. One thing
+is computed at a time: numba's threads must not be started from two threads at once. What is loaded
+beside takes the lock only for each piece of work, so requests are answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dxml.service.errors import ServiceError
+from dxml.service.served import Point, Served, ServedTagger, check_method, open_served
+from dxml.service.store import JOURNAL, Entry, Journal
+
+__all__ = ["Engine", "Labels", "Learnt", "Wanted"]
+
+MERGED = 1000  # texts of several lessons learnt in one go
+
+Labels = list[tuple[str, float]]
+"""Names and probabilities, best first."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Points of one request, and how many labels each is to get."""
+
+    points: Sequence[Point]
+    top: int
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What became of a lesson: the ids of its texts, and the labels nobody had known."""
+
+    ids: list[str]
+    new_labels: list[str]
+
+
+class Engine:
+    """A served model that learns.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A saved `TextTagger` or `Joint`.
+    journal : str or Path, optional
+        Where lessons are kept; in the model's folder by default.
+
+    Attributes
+    ----------
+    served : Served
+        The model as it is now; it is replaced, never changed.
+    applied : int
+        The last entry of the journal that it knows.
+    """
+
+    def __init__(self, folder: str | Path, journal: str | Path | None = None) -> None:
+        self.folder = Path(folder)
+        check_method(self.folder)  # before a journal is made where no model is
+        self.journal = Journal(self.folder / JOURNAL if journal is None else journal)
+        self._computing = threading.RLock()
+        self._loading = threading.Lock()
+        self._name = secrets.token_hex(8)
+        self.served, self.applied = self._load()
+        self.catch_up()
+
+    def rank(self, wanted: Sequence[Wanted]) -> list[list[Labels] | ServiceError]:
+        """Rank the points of several requests in one go; a request that is wrong gets its error."""
+        with self._computing:
+            served = self.catch_up()
+            answers: list[list[Labels] | ServiceError] = [[] for _ in wanted]
+            good = []
+            for i, request in enumerate(wanted):
+                try:
+                    served.check(request.points)
+                    good.append(i)
+                except ServiceError as error:
+                    answers[i] = error
+            if good:
+                points = [point for i in good for point in wanted[i].points]
+                rows = served.rank(points, max(wanted[i].top for i in good)).rows()
+                for i in good:
+                    answers[i] = [
+                        [(served.names[label], p) for label, p in next(rows)[: wanted[i].top]]
+                        for _ in wanted[i].points
+                    ]
+            return answers
+
+    def explain(self, point: Point, top: int) -> list[dict[str, Any]]:
+        """Why a point gets its labels."""
+        with self._computing:
+            served = self.catch_up()
+            served.check([point])
+            return served.explain(point, top)
+
+    def labels(self, query: str) -> list[tuple[str, int]]:
+        """Labels whose names hold the query, most frequent first, with their points."""
+        with self._computing:
+            return self.catch_up().labels(query)
+
+    def learn(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[Sequence[str]],
+        ids: Sequence[str] | None = None,
+    ) -> Learnt:
+        """Keep a lesson, then apply it; it is on the disk when this returns."""
+        with self._computing:
+            known = {name for name, _ in self._teachable().labels("")}
+            named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
+            content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
+            self.journal.append("learn", content)
+            self.catch_up()
+            return Learnt(named, sorted({name for row in labels for name in row} - known))
+
+    def forget(self, id: str) -> None:
+        """Keep that a text is to be forgotten, then forget it."""
+        with self._computing:
+            served = self._teachable()
+            if id not in served.ids:
+                raise ServiceError("not_found", f"there is no text with the id {id!r}.")
+            if len(served.ids) == 1:
+                raise ServiceError("conflict", "the last text cannot be forgotten.")
+            self.journal.append("forget", {"id": id})
+            self.catch_up()
+
+    def catch_up(self) -> Served:
+        """Apply what is new in the journal, whoever wrote it; the model as it is then."""
+        with self._computing:
+            if (last := self.journal.last()) != self.applied:
+                self.served, wished = self._taught(self.served, self.applied, last)
+                self.applied = last
+                if wished:
+                    threading.Thread(target=self._reload_quietly, daemon=True).start()
+            return self.served
+
+    def reload(self, *, announce: bool = True) -> Served:
+        """Open the model's folder again beside the old model, then take its place.
+
+        Parameters
+        ----------
+        announce : bool
+            Tell the other processes that share the journal to do so too.
+        """
+        with self._loading:
+            served, applied = self._load()
+            with self._computing:
+                self.served, self.applied = served, applied
+                self.catch_up()  # with what was taught meanwhile
+            if announce:
+                self.journal.append("reload", {"by": self._name})
+            return self.served
+
+    def close(self) -> None:
+        """Close the journal."""
+        self.journal.close()
+
+    def _teachable(self) -> ServedTagger:
+        served = self.catch_up()
+        if not isinstance(served, ServedTagger):
+            message = "this model takes features, so it cannot be taught texts."
+            raise ServiceError("conflict", message)
+        return served
+
+    def _load(self) -> tuple[Served, int]:
+        """The model of the folder with all lessons there were before it was opened; their last."""
+        last = self.journal.last()
+        served, _ = self._taught(open_served(self.folder), 0, last)
+        with self._computing:  # ranks a point: the first request need not wait for the compiler
+            served.joint.predict_topk(served.joint.parts_.points[:1], 1)
+        return served, last
+
+    def _taught(self, served: Served, applied: int, last: int) -> tuple[Served, bool]:
+        """The model with the entries up to the last; whether another process wished to reload."""
+        wished = False
+        while applied < last:
+            entries = [entry for entry in self.journal.after(applied) if entry.number <= last]
+            for step in _steps(entries):
+                with self._computing:
+                    served = _apply(served, step)
+                first = step[0]
+                wished |= first.action == "reload" and first.content["by"] != self._name
+            applied = entries[-1].number
+        return served, wished
+
+    def _reload_quietly(self) -> None:
+        try:
+            self.reload(announce=False)
+        except Exception:  # in a thread of its own, nobody else would hear of it
+            _log.exception("the model was not loaded again; the old one stays")
+
+
+def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Entries one by one, but lessons that follow each other together."""
+    step: list[Entry] = []
+    size = 0
+    for entry in entries:
+        texts = len(entry.content["texts"]) if entry.action == "learn" else MERGED
+        if step and size + texts > MERGED:
+            yield step
+            step, size = [], 0
+        step.append(entry)
+        size += texts
+    if step:
+        yield step
+
+
+def _apply(served: Served, step: Sequence[Entry]) -> Served:
+    """The model after these entries; one that cannot be applied is left out and logged.
+
+    Two processes may both have forgotten a text, or another model may have come that never had it.
+    """
+    if not isinstance(served, ServedTagger) or step[0].action == "reload":
+        return served
+    try:
+        if step[0].action == "forget":
+            id = step[0].content["id"]
+            return served.forgotten(id) if id in served.ids else served
+        lessons: dict[str, tuple[str, list[str]]] = {}
+        for entry in step:
+            content = entry.content
+            rows = zip(content["texts"], content["labels"], strict=True)
+            lessons |= dict(zip(content["ids"], rows, strict=True))  # the last of an id counts
+        texts, labels = zip(*lessons.values(), strict=True)
+        return served.learnt(texts, labels, list(lessons))
+    except Exception:  # whatever is wrong with a lesson must not stop the service
+        if len(step) > 1:
+            for entry in step:
+                served = _apply(served, [entry])
+            return served
+        _log.exception("entry %d of the journal was left out", step[0].number)
+        return served

@@ -1,0 +1,75 @@
+"""Starting the service: one process, or several that share the address and the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dxml.exceptions import ParameterError
+from dxml.service.access import check_token
+from dxml.service.limits import Limits
+from dxml.service.served import check_method
+from dxml.service.store import JOURNAL, Journal
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["app_of_a_worker", "serve"]
+
+_SETTINGS = "DXML_SERVE"  # how a worker, which is another process, hears what to serve
+
+
+def serve(
+    model: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    token: str | None = None,
+) -> None:
+    """Serve a model until told to stop.
+
+    Parameters
+    ----------
+    model : str or Path
+        The folder of a tagger or of a joint model.
+    workers : int
+        Processes; they see each other's lessons.
+    token : str, optional
+        Needed for an address that others can reach.
+    """
+    try:
+        import uvicorn
+
+        from dxml.service.app import create_app
+    except ModuleNotFoundError as error:
+        raise ParameterError(
+            f"serving needs FastAPI and uvicorn ({error.name} is missing). "
+            "Install them with: pip install 'dxml[serve]'."
+        ) from error
+    check_token(host, token)
+    settings = {
+        "host": host,
+        "port": port,
+        "access_log": False,
+        "log_level": "warning",
+        "timeout_graceful_shutdown": int(Limits().seconds),
+    }
+    if workers == 1:
+        uvicorn.run(create_app(model, token=token), **settings)  # type: ignore[arg-type]
+        return
+    check_method(model)  # what is wrong is said here, once
+    Journal(Path(model) / JOURNAL).close()
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    os.environ[_SETTINGS] = json.dumps({"model": str(model), "token": token, "threads": threads})
+    where = "dxml.service.server:app_of_a_worker"
+    uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
+
+
+def app_of_a_worker() -> FastAPI:
+    """The app of one process out of several."""
+    from dxml.service.app import create_app
+
+    return create_app(**json.loads(os.environ[_SETTINGS]))

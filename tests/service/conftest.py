@@ -1,0 +1,73 @@
+"""A tiny tagger and a tiny joint model, trained once."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dxml.data import make_planted
+from dxml.joint import Joint
+from dxml.service.app import create_app
+from dxml.tagger import TextTagger
+
+with warnings.catch_warnings():  # Starlette would rather have another client than httpx
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+
+SIGNS = {
+    "Fishery": ["herring", "net", "trawler"],
+    "Kitchen": ["soup", "salt", "spoon"],
+    "Roads": ["asphalt", "bridge", "gravel"],
+    "Music": ["violin", "orchestra", "opera"],
+}
+FILLING = "the of and in on with a to house day year large small old new far".split()
+
+
+def make_texts(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Each text has two signs of its label, and filling."""
+    rng = random.Random(seed)
+    names = [rng.choice(sorted(SIGNS)) for _ in range(n)]
+    texts = [" ".join(rng.sample(SIGNS[name], 2) + rng.sample(FILLING, 5)) for name in names]
+    return texts, [[name] for name in names]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts, labels = make_texts(80)
+    tagger = TextTagger(device="cpu", candidates="nearest", width=0)
+    tagger.fit(texts, labels, ids=[f"doc/{i}" for i in range(80)])
+    return tagger.save(tmp_path_factory.mktemp("trained") / "tags")
+
+
+@pytest.fixture(scope="session")
+def trained_joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = make_planted(200, 60, 8, labels_per_point=1, features_per_point=8, random_state=0)
+    return Joint(device="cpu").fit(data.X, data.Y).save(tmp_path_factory.mktemp("joint") / "m")
+
+
+@pytest.fixture
+def model(trained: Path, tmp_path: Path) -> Path:
+    """A copy that a test may teach."""
+    return Path(shutil.copytree(trained, tmp_path / "tags"))
+
+
+def client_of(model: Path, host: str = "127.0.0.1", **settings: Any) -> TestClient:
+    return TestClient(create_app(model, **settings), base_url=f"http://{host}")
+
+
+@pytest.fixture
+def client(model: Path) -> Iterator[TestClient]:
+    with client_of(model) as client:
+        yield client
+
+
+def names_of(client: TestClient, text: str, top: int = 1) -> list[str]:
+    answer = client.post("/predict", json={"text": text, "top": top})
+    assert answer.status_code == 200, answer.text
+    return [label["name"] for label in answer.json()["results"][0]["labels"]]

@@ -1,0 +1,275 @@
+"""The routes, with a model whose right answers are planted."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dxml.joint import Joint
+from dxml.service.engine import Engine
+from dxml.service.limits import Limits
+from dxml.tagger import TextTagger
+
+from .conftest import TestClient, client_of, make_texts, names_of
+
+
+def error_of(answer: Any, status: int) -> tuple[str, str]:
+    """An error's type and message; nothing else may be in the body."""
+    assert answer.status_code == status, answer.text
+    assert list(answer.json()) == ["error"]
+    assert sorted(answer.json()["error"]) == ["message", "type"]
+    return answer.json()["error"]["type"], answer.json()["error"]["message"]
+
+
+def test_predict_equals_the_tagger(client: TestClient, model: Path) -> None:
+    tagger = TextTagger.load(model)
+    texts = make_texts(5, seed=1)[0]
+    answer = client.post("/predict", json={"text": texts, "top": 3}).json()
+    assert [len(row["labels"]) for row in answer["results"]] == [3] * 5
+    for row, tags in zip(answer["results"], tagger.tag(texts, top=3), strict=True):
+        assert [label["name"] for label in row["labels"]] == [tag.name for tag in tags]
+        assert [label["probability"] for label in row["labels"]] == pytest.approx(
+            [tag.probability for tag in tags], abs=1e-6
+        )
+    one = client.post("/predict", json={"text": texts[0], "top": 3}).json()
+    assert one["results"] == answer["results"][:1]
+
+
+def test_threshold_and_explain(client: TestClient, model: Path) -> None:
+    asked = {"text": "herring in the net", "top": 4, "threshold": 0.5, "explain": True}
+    [result] = client.post("/predict", json=asked).json()["results"]
+    assert [label["name"] for label in result["labels"]] == ["Fishery"]
+    [why] = result["explanations"]
+    assert {word for word, _ in why["words"][:2]} == {"herring", "net"}
+    assert why["from_head"] + why["from_neighbours"] == pytest.approx(1)
+    assert why["neighbours"][0]["labels"] == ["Fishery"]
+    none = client.post("/predict", json=asked | {"threshold": 1.1, "explain": False}).json()
+    assert none == {"results": [{"labels": []}]}
+
+
+def test_what_is_taught_is_predicted_and_can_be_forgotten(client: TestClient) -> None:
+    lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b/c"]}
+    answer = client.post("/learn", json=lesson)
+    assert answer.json() == {"learnt": 2, "ids": ["a", "b/c"], "new_labels": ["Fish soup"]}
+    assert names_of(client, "soup of herring") == ["Fish soup"]
+    assert client.get("/labels?query=SOUP").json()["labels"] == [{"name": "Fish soup", "points": 2}]
+    assert client.delete("/points/a").status_code == 204
+    assert client.delete("/points/b%2Fc").status_code == 204
+    assert "Fish soup" not in names_of(client, "soup of herring", top=10)
+    assert client.get("/labels?query=soup").json()["total"] == 0
+    kind, message = error_of(client.delete("/points/a"), 404)
+    assert (kind, message) == ("not_found", "there is no text with the id 'a'.")
+
+
+def test_ids_are_made_up_and_known_ones_replaced(client: TestClient) -> None:
+    lesson = {"texts": ["herring soup", "opera bridge"], "labels": [["Fish soup"], ["Odd"]]}
+    first, second = client.post("/learn", json=lesson).json()["ids"]
+    assert first != second and first.startswith("taught-")
+    points = client.get("/health").json()["points"]
+    again = {"texts": ["herring soup"], "labels": [["Other"]], "ids": [first]}
+    assert client.post("/learn", json=again).json()["new_labels"] == ["Other"]
+    assert client.get("/health").json()["points"] == points == 82
+    names = names_of(client, "soup of herring", top=10)
+    assert "Other" in names and "Fish soup" not in names
+
+
+def test_labels_are_paged_by_frequency(client: TestClient) -> None:
+    everything = client.get("/labels").json()
+    assert everything["total"] == 4
+    counts = [label["points"] for label in everything["labels"]]
+    assert counts == sorted(counts, reverse=True) and sum(counts) == 80
+    page = client.get("/labels?offset=1&limit=2").json()
+    assert page == {"total": 4, "offset": 1, "labels": everything["labels"][1:3]}
+    assert [label["name"] for label in client.get("/labels?query=mUs").json()["labels"]] == [
+        "Music"
+    ]
+
+
+def test_health_and_openapi(client: TestClient) -> None:
+    health = client.get("/health").json()
+    assert health.pop("version")
+    assert health == {"status": "ok", "takes": "text", "labels": 4, "points": 80, "lessons": 0}
+    paths = client.get("/openapi.json").json()["paths"]
+    wanted = ["/health", "/labels", "/learn", "/metrics", "/points/{id}", "/predict", "/reload"]
+    assert sorted(paths) == wanted
+    assert client.get("/docs").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({}, "give 'text' or 'features', one of them, not empty"),
+        ({"text": []}, "give 'text' or 'features'"),
+        ({"text": "a", "features": {"1": 1}}, "give 'text' or 'features'"),
+        ({"features": {"1": 1}}, "this model takes texts: give 'text', not 'features'"),
+        ({"text": "a", "top": 0}, "top: "),
+        ({"text": "a", "tpo": 1}, "tpo: "),
+        ({"text": 3}, "text: Input should be a valid string"),
+    ],
+)
+def test_wrong_requests(client: TestClient, sent: dict[str, Any], message: str) -> None:
+    kind, said = error_of(client.post("/predict", json=sent), 422)
+    assert kind == "invalid"
+    assert said.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({"texts": ["a"], "labels": []}, "there are 1 texts but 0 of labels."),
+        ({"texts": ["a"], "labels": [["x"]], "ids": []}, "there are 1 texts but 0 of ids."),
+        ({"texts": ["a"], "labels": [[""]]}, "a label must have a character at least."),
+        (
+            {"texts": ["a", "b"], "labels": [[], []], "ids": ["i", "i"]},
+            "an id stands twice. Give every text another id.",
+        ),
+    ],
+)
+def test_wrong_lessons_are_not_kept(client: TestClient, sent: dict[str, Any], message: str) -> None:
+    assert error_of(client.post("/learn", json=sent), 422) == ("invalid", message)
+    assert client.get("/health").json()["lessons"] == 0
+
+
+def test_other_errors_have_the_same_shape(client: TestClient) -> None:
+    assert error_of(client.get("/nothing"), 404)[0] == "not_found"
+    assert error_of(client.get("/predict"), 405)[0] == "method_not_allowed"
+    kind, _ = error_of(
+        client.post("/predict", content=b"{", headers={"content-type": "application/json"}), 422
+    )
+    assert kind == "invalid"
+    lone = client.post(
+        "/learn",
+        content=b'{"texts": ["a"], "labels": [["\\ud800"]]}',
+        headers={"content-type": "application/json"},
+    )
+    assert error_of(lone, 422)[0] == "invalid"
+
+
+def test_an_unexpected_error_is_told_without_details(model: Path) -> None:
+    app = client_of(model).app
+    client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+    with client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "labels", lambda self, query: 1 / 0)
+        kind, message = error_of(client.get("/labels"), 500)
+    assert kind == "internal"
+    assert "zero" not in message
+
+
+def test_limits(model: Path) -> None:
+    limits = Limits(body_bytes=2000, batch=3, text_chars=50, name_chars=9, top=7, explained=1)
+    with client_of(model, limits=limits) as client:
+        for sent, message in (
+            ({"text": "x" * 3000}, "a body may have 2,000 bytes."),
+            ({"text": ["x"] * 4}, "at most 3 in a request, got 4."),
+            ({"text": ["x", "y" * 51]}, "a text may have 50 characters, text 1 has 51."),
+            ({"text": "x", "top": 8}, "top may be 7, got 8."),
+            ({"text": ["x", "y"], "explain": True}, "1 texts can be explained at once, got 2."),
+        ):
+            answer = client.post("/predict", json=sent)
+            assert error_of(answer, 413) == ("too_large", message)
+        stream = client.post("/predict", content=iter([b"x" * 1500] * 2))  # no length declared
+        assert error_of(stream, 413)[0] == "too_large"
+        lesson = {"texts": ["x"], "labels": [["n" * 10]]}
+        message = "a label may have 9 characters: nnnnnnnnnn…"
+        assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
+        assert names_of(client, "herring net") == ["Fishery"]
+
+
+def test_time_limit(model: Path) -> None:
+    with client_of(model, limits=Limits(seconds=0.05)) as client:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Engine, "labels", lambda self, query: time.sleep(0.3))
+            kind, message = error_of(client.get("/labels"), 504)
+        assert kind == "timeout"
+        assert message.startswith("no answer within 0.05 s.")
+
+
+def test_writes_need_the_token(model: Path) -> None:
+    lesson = {"texts": ["herring soup"], "labels": [["Fish soup"]]}
+    with client_of(model, host="example.org", token="secret") as client:
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic secret"}):
+            for answer in (
+                client.post("/learn", json=lesson, headers=headers),
+                client.delete("/points/doc/1", headers=headers),
+                client.post("/reload", headers=headers),
+            ):
+                kind, message = error_of(answer, 401)
+                assert kind == "unauthorized"
+                assert message == "this needs the header 'Authorization: Bearer …'."
+        assert names_of(client, "herring net") == ["Fishery"]
+        right = {"authorization": "Bearer secret"}
+        assert client.post("/learn", json=lesson, headers=right).status_code == 200
+
+
+def test_without_a_token_other_hosts_cannot_write(model: Path) -> None:
+    with client_of(model, host="example.org") as client:  # a proxy, or a page that pretends
+        kind, message = error_of(client.delete("/points/doc/1"), 403)
+        assert kind == "forbidden"
+        assert message.startswith("without a token, changes are taken at a loopback address only.")
+        assert names_of(client, "herring net") == ["Fishery"]
+
+
+def test_a_model_of_features(trained_joint: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(trained_joint, tmp_path / "m"))
+    joint = Joint.load(folder)
+    rows = joint.parts_.points[:2]
+    points = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
+    expected = joint.predict_topk(rows, 2)
+    with client_of(folder) as client:
+        one, pairs = {"features": points[0]}, {"features": list(points[0].items())}
+        many = {"features": [points[0], list(points[1].items())]}
+        found = [client.post("/predict", json={**p, "top": 2}).json() for p in (one, pairs, many)]
+        assert found[0] == found[1]
+        assert found[2]["results"][:1] == found[0]["results"]
+        names = [[label["name"] for label in row["labels"]] for row in found[2]["results"]]
+        assert names == expected.indices.astype(str).tolist()
+        chances = [[label["probability"] for label in row["labels"]] for row in found[2]["results"]]
+        np.testing.assert_allclose(chances, expected.scores, atol=1e-6)
+        [result] = client.post("/predict", json=one | {"explain": True}).json()["results"]
+        assert {column for column, _ in result["explanations"][0]["features"]} <= points[0].keys()
+        assert client.get("/health").json()["takes"] == "features"
+        kind, message = error_of(client.post("/predict", json={"features": {"60": 1}}), 422)
+        assert (kind, message) == ("invalid", "features go from 0 to 59, got 60.")
+        _, message = error_of(client.post("/predict", json={"text": "a"}), 422)
+        assert message == "this model takes features: give 'features', not 'text'."
+        lesson = {"texts": ["a"], "labels": [["x"]]}
+        kind, message = error_of(client.post("/learn", json=lesson), 409)
+        assert message == "this model takes features, so it cannot be taught texts."
+
+
+def test_metrics(client: TestClient) -> None:
+    names_of(client, "herring")
+    client.get("/nothing")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [re.sub(r',?worker="\d+"', "", line) for line in answer.text.splitlines()]
+    assert 'dxml_requests_total{method="POST",path="/predict",status="200"} 1' in lines
+    assert 'dxml_requests_total{method="GET",path="other",status="404"} 1' in lines
+    assert 'dxml_errors_total{type="not_found"} 1' in lines
+    assert 'dxml_request_seconds_bucket{path="/predict",le="+Inf"} 1' in lines
+    assert 'dxml_request_seconds_count{path="/predict"} 1' in lines
+    assert "dxml_model_labels{} 4" in lines
+    assert "dxml_ranked_total{} 1" in lines
+    assert "# TYPE dxml_request_seconds histogram" in lines
+
+
+def test_another_model_is_put_in_place_and_lessons_stay(client: TestClient, model: Path) -> None:
+    lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
+    client.post("/learn", json=lesson)
+    texts, labels = make_texts(60, seed=2)
+    renamed = [[f"New {name}" for name in row] for row in labels]
+    TextTagger(device="cpu", candidates="nearest", width=0).fit(texts, renamed).save(model)
+    assert names_of(client, "herring net") == ["Fishery"]
+    assert client.post("/reload").json() == {"labels": 5, "points": 62}
+    assert names_of(client, "herring net trawler") == ["New Fishery"]
+    assert names_of(client, "soup of herring") == ["Fish soup"]
+    (model / "config.json").write_text("{")
+    kind, message = error_of(client.post("/reload"), 400)
+    assert (kind, "damaged" in message) == ("bad_request", True)
+    assert names_of(client, "herring net trawler") == ["New Fishery"]

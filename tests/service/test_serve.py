@@ -1,0 +1,127 @@
+"""`dxml serve` as a process: taught, killed, started again; and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dxml.baselines.knn import KNN
+from dxml.cli import main
+from dxml.data import make_planted
+from dxml.tagger import TextTagger
+
+from .conftest import make_texts
+
+
+@contextmanager
+def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "dxml", "serve", "--model", str(model), "--port", str(port)]
+    process = subprocess.Popen([*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            _wait(process, client)
+            yield process, client
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait(process: subprocess.Popen[bytes], client: httpx.Client) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the service has stopped"
+        try:
+            assert client.get("/health").status_code == 200
+            return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the service did not start")
+
+
+def first_name(client: httpx.Client, text: str) -> str:
+    found = client.post("/predict", json={"text": text, "top": 1}).json()
+    return str(found["results"][0]["labels"][0]["name"])
+
+
+def test_a_lesson_survives_sigkill_and_sighup_swaps_the_model(model: Path) -> None:
+    lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
+    with serving(model) as (process, client):
+        assert client.post("/learn", json=lesson).status_code == 200
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(20) == -signal.SIGKILL
+    with serving(model) as (process, client):
+        assert client.get("/health").json()["lessons"] == 1
+        assert first_name(client, "soup of herring") == "Fish soup"
+        texts, labels = make_texts(60, seed=2)
+        renamed = [[f"New {name}" for name in row] for row in labels]
+        TextTagger(device="cpu", candidates="nearest", width=0).fit(texts, renamed).save(model)
+        assert first_name(client, "herring net") == "Fishery"
+        process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 20
+        while first_name(client, "herring net trawler") == "Fishery":
+            assert time.monotonic() < deadline
+        assert first_name(client, "herring net trawler") == "New Fishery"
+        assert first_name(client, "soup of herring") == "Fish soup"
+
+
+@pytest.mark.slow
+def test_workers_share_what_they_learn(model: Path) -> None:
+    lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
+    with serving(model, "--workers", "2") as (_, client):
+        assert client.post("/learn", json=lesson).status_code == 200
+        workers = set()
+        deadline = time.monotonic() + 60
+        while len(workers) < 2 and time.monotonic() < deadline:
+            with httpx.Client(base_url=client.base_url, timeout=20) as other:  # a new connection
+                assert first_name(other, "soup of herring") == "Fish soup"
+                text = other.get("/metrics").text
+            workers.add(text.partition('worker="')[2].partition('"')[0])
+        assert len(workers) == 2
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dxml", "serve", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_an_open_address_needs_a_token(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    for host in ("0.0.0.0", "example.org", "::"):
+        said = fails(capsys, "--model", model, "--host", host)
+        assert said.startswith(f"error: others can reach {host}, and could teach the model. Give")
+    said = fails(capsys, "--model", model, "--token", " ")
+    assert said == "error: a token must have visible ASCII characters.\n"
+
+
+def test_what_cannot_be_served(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "no model here" in fails(capsys, "--model", tmp_path / "none")
+    assert "no model here" in fails(capsys, "--model", tmp_path / "none", "--workers", 2)
+    assert not (tmp_path / "none").exists()
+    data = make_planted(50, 30, 4, random_state=0)
+    KNN().fit(data.X, data.Y).save(tmp_path / "knn")
+    assert "Served are taggers of texts and models of method 'joint'." in fails(
+        capsys, "--model", tmp_path / "knn"
+    )
+
+
+def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "uvicorn", None)
+        said = fails(capsys, "--model", model)
+    assert "Install them with: pip install 'dxml[serve]'." in said
