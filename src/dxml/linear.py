@@ -7,8 +7,8 @@ For label l, with signs t_i = ±1 over the points that carry it or have it on th
 is solved by coordinate descent on the dual (Hsieh et al., ICML 2008), each label by itself. The
 offset is fixed at −1: that is the answer of the points left out, for which wᵀx is about 0, to the
 question that the shortlist never asks. With every label on every shortlist this is plain
-one-vs-all; with the labels of the nearest training points on it, it is within half a point of
-that at a fiftieth of the work.
+one-vs-all; with the labels of the nearest training points on it, it is nearly that, for a small
+part of the work.
 """
 
 from __future__ import annotations

@@ -6,17 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
-from dxml.cli import app, main
 from dxml.data import make_planted, write
 from dxml.methods import load_model
 from dxml.metrics import evaluate, inverse_propensity
+
+from .asking import fails, run
 
 SMALL = ["--set", "epochs=15", "--set", "dim=16", "--set", "hidden=32", "--set", "n_neighbors=5"]
 QUICK = ["--method", "dxml", *SMALL]
@@ -32,20 +31,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("train", folder / "train.txt", "--model", folder / "m", *QUICK)
     assert done.exit_code == 0, done.output
     return folder
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What `main` says of a mistake; it must exit with 2."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["dxml", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-    assert stop.value.code == 2
-    return capsys.readouterr().err
 
 
 def test_train_says_what_it_did(files: Path) -> None:

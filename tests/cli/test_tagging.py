@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dxml.cli import app, main
 from dxml.tagger import TextTagger
+
+from .asking import fails, run
 
 TOPICS = {
     "Fischerei": "hering netz kutter",
@@ -38,20 +37,6 @@ def write_jsonl(path: Path, records: list[dict[str, Any]]) -> Path:
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     path.write_text("".join(lines), "utf-8")
     return path
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What `main` says of a mistake; it must exit with 2."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["dxml", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-    assert stop.value.code == 2
-    return capsys.readouterr().err
 
 
 COLUMNS = ["--text", "title", "--text", "abstract", "--labels", "subjects", "--id", "nr"]
@@ -130,7 +115,7 @@ def test_explain_says_why(files: Path) -> None:
     assert "hering +" in second and "netz +" in second
     assert "title" in table[0] and len(table) == 4 and "Fischerei" in table[1]
     ask = ["explain", "-", "--model", files / "m", "--top", "2", "--json"]
-    piped = CliRunner().invoke(app, [str(each) for each in ask], input="Löffel\nmit Suppe")
+    piped = run(*ask, typed="Löffel\nmit Suppe")
     best, _ = (json.loads(line) for line in piped.stdout.splitlines())
     assert best["name"] == "Küche" and {word for word, _ in best["words"][:2]} == {
         "löffel",

@@ -6,7 +6,7 @@ df of which hold the word; then a row is divided by its length. Character n-gram
 are columns of their own after the words; words and n-grams then count for half of a row each.
 
 The values are those of ``TfidfVectorizer(sublinear_tf=True, min_df=…, dtype=numpy.float32)``, bit
-for bit. The code is ours because one text then takes a quarter of the time, and because what it
+for bit. The code is ours because one text by itself is then quick to transform, and because what it
 learns is a few plain arrays.
 """
 
