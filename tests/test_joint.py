@@ -95,7 +95,7 @@ def test_the_ranking_by_hand(width: int, small: tuple[Dataset, Dataset]) -> None
     train, test = small
     settings = NEAREST | {"width": width, "epochs": 2, "n_candidates": 12}
     model = Joint(**settings).fit(train.X, train.Y)
-    assert model.plan_ == Plan(False, True, width)
+    assert model.plan_ == Plan(False, True, width, epochs=2)
     ranking, expected = model.predict_topk(test.X, 4), by_hand(model, test.X, 4)
     same = 0
     for row, wanted in zip(ranking.rows(), expected, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,27 @@ def test_small_data_are_scored_for_every_label() -> None:
 @pytest.mark.parametrize("n", [400, 9_999])
 def test_a_kernel_stands_alone_on_few_points(n: int) -> None:
     for device in ("cpu", "cuda"):
-        assert plan(n, 500, 100, device) == Plan(kernel=True, linear=False, width=0)
+        found = plan(n, 500, 100, device, epochs=25)
+        assert found == Plan(kernel=True, linear=False, width=0)
 
 
 def test_a_wide_layer_joins_the_kernel_on_more_points() -> None:
-    assert plan(10_000, 500, 100, "cuda") == Plan(True, False, 4096)
+    assert plan(10_000, 500, 100, "cuda") == Plan(True, False, 4096, learners=4, epochs=40)
     # 1.5e12 operations / (6 · 25 epochs · 10,000 points · 600) = 1,666: whole 1,024s
     assert plan(10_000, 500, 100) == Plan(True, False, 1024)
-    assert plan(10_000, 500, 100, epochs=1) == Plan(True, False, 2048)
-    assert plan(10_000, 500, 100, epochs=50) == Plan(True, False, 768)  # 833: whole 256s
+    assert plan(10_000, 500, 100, epochs=1) == Plan(True, False, 2048, epochs=1)
+    assert plan(10_000, 500, 100, epochs=50).width == 768  # 833: whole 256s
+
+
+def test_dense_features_have_one_learner() -> None:
+    X = sp.csr_matrix(np.ones((200, 8), dtype=np.float32))
+    settings: dict[str, Any] = {"device": "cuda", "memory": 8e9, "width": 64}
+    assert make_plan(X, 5, **settings).learners == 1
+    X = sp.csr_matrix(X.shape, dtype=np.float32)
+    assert make_plan(X, 5, **settings).learners == 4
+    assert make_plan(X, 5, **settings | {"width": 66}).learners == 1
+    assert make_plan(X, 5, **settings | {"device": "cpu"}).learners == 1
+    assert make_plan(X, 5, **settings | {"candidates": "nearest"}).learners == 1
 
 
 def test_a_cpu_solves_for_so_many_votes_and_no_more() -> None:
@@ -218,13 +231,15 @@ def test_saved_and_restored(kind: Plan, precision: Precision) -> None:
     parts = some_parts(kind, n_neighbors=7, power=8.0, n_candidates=5)
     parts.searched[3] = False
     if kind.kernel:
-        parts.kernel = fit_kernel(parts.points, parts.labels, KERNELS[2], CPU)
+        related = replace(KERNELS[2], pull=1.0)
+        parts.kernel = fit_kernel(parts.points, parts.labels, related, CPU)
+        assert np.abs(parts.kernel.relations).max() > 0.1
     if kind.linear:
         weights = sp.random(8, 40, 0.3, format="csr", random_state=1, dtype=np.float32)
         parts.linear = LinearHead(weights)
     if kind.width:
         parts.wide = some_wide()
-    again = Parts.from_arrays(parts.arrays(precision), parts.place)
+    again = Parts.from_arrays(parts.arrays(precision), parts.plan, parts.place)
     assert again.plan == kind
     assert (again.n_neighbors, again.power, again.n_candidates) == (7, 8.0, 5)
     assert np.array_equal(again.searched, parts.searched)
@@ -237,6 +252,8 @@ def test_saved_and_restored(kind: Plan, precision: Precision) -> None:
     step = {"float32": 1e-6, "float16": 2e-3, "int8": 2e-2}[precision]
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, atol=step * max(1, np.abs(values).max()))
-    twice = Parts.from_arrays(again.arrays(precision), parts.place).scores(X, *near, pairs, "cpu")
+    twice = Parts.from_arrays(again.arrays(precision), parts.plan, parts.place).scores(
+        X, *near, pairs, "cpu"
+    )
     for name, values in found.items():
         assert np.array_equal(twice[name], values), name

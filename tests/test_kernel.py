@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ import torch
 
 from dxml import kernel as module
 from dxml._progress import StageTimer
-from dxml._storage import read_folder, write_folder
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError
 from dxml.kernel import KERNELS, Kernel, KernelVote, choose_kernel, fit_kernel
@@ -107,18 +106,18 @@ def test_the_better_kernel_is_chosen(device: str) -> None:
     good, flat, sharp = Kernel("gauss", 2, 0.1), Kernel("gauss", 1e-7, 9), Kernel("gauss", 4e3, 1)
     timer, where = StageTimer(), torch.device(device)
     for candidates in ([flat, good, sharp], [good, good], [sharp, flat, good]):
-        chosen, scores = choose_kernel(X, Y, X_held, Y_held, where, candidates, timer)
-        assert chosen == good
-        again = fit_kernel(X, Y, chosen, where).scores(X_held, where)
-        assert np.allclose(scores, again, atol=1e-5)
+        chosen = choose_kernel(X, Y, X_held, Y_held, where, candidates, timer)
+        assert chosen.kernel == good
+        again = fit_kernel(X, Y, good, where)
+        assert np.allclose(chosen.votes, again.votes, atol=1e-5)
     assert "kernel" in timer.seconds
-    assert choose_kernel(X, Y, X_held, Y_held, where)[0] in KERNELS
+    assert choose_kernel(X, Y, X_held, Y_held, where).kernel in KERNELS
 
 
 def test_choice_among_fewer_than_five_labels() -> None:
     X, Y = rows(40, 30, 0.2), some_labels(40, 3)
-    chosen, scores = choose_kernel(X[:30], Y[:30], X[30:], Y[30:], CPU)
-    assert chosen in KERNELS and scores.shape == (10, 3)
+    chosen = choose_kernel(X[:30], Y[:30], X[30:], Y[30:], CPU)
+    assert replace(chosen.kernel, pull=0.0) in KERNELS and chosen.votes.shape == (30, 3)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -164,11 +163,45 @@ def test_choosing_takes_two_matrices_of_memory() -> None:
     assert torch.cuda.max_memory_allocated() - before < 3 * n * n * 4
 
 
-@pytest.mark.parametrize("density", [0.1, 0.8])
-def test_saved_and_restored(density: float, tmp_path: Path) -> None:
-    X, Y = rows(60, 40, density), some_labels(60, 7)
-    vote = fit_kernel(X, Y, BOTH[1], CPU)
-    write_folder(tmp_path / "model", {}, vote.arrays())
-    again = KernelVote.from_arrays(read_folder(tmp_path / "model")[1])
-    assert again.kernel == vote.kernel
-    assert np.array_equal(again.scores(X, CPU), vote.scores(X, CPU))
+def related_data(n: int = 60) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    first = X @ rng.normal(size=(4, 3)) + 0.3 * rng.normal(size=(n, 3)) > 0.4
+    Y = np.concatenate([first, first[:, :2] & first[:, 1:]], axis=1)
+    return sp.csr_matrix(X), sp.csr_matrix(Y)
+
+
+def test_relations_are_learnt_from_points_that_were_left_out_one_by_one() -> None:
+    X, Y = related_data()
+    kernel = Kernel("gauss", 2, 0.3, pull=2.0)
+    model = fit_kernel(X, Y, kernel, CPU)
+    alone = replace(kernel, pull=0.0)
+    left_out = np.empty(Y.shape)
+    for i in range(X.shape[0]):
+        others = np.arange(X.shape[0]) != i
+        left_out[i] = fit_kernel(X[others], Y[others], alone, CPU).scores(X[i], CPU)
+    target = Y.toarray() - left_out
+    wanted = np.linalg.solve(left_out.T @ left_out + 2.0 * np.eye(5), left_out.T @ target)
+    assert model.relations is not None
+    np.testing.assert_allclose(model.relations, wanted, atol=2e-4)
+    own = fit_kernel(X, Y, alone, CPU).scores(X[:7], CPU)
+    np.testing.assert_allclose(model.scores(X[:7], CPU), own + own @ wanted, atol=1e-3)
+
+
+def test_relations_are_kept_only_where_held_out_points_rank_better() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    noisy = rng.random((400, 12)) < 0.1
+    groups = (X @ rng.normal(size=(5, 2))).argmax(axis=1)
+    block = np.repeat(np.eye(2, dtype=bool), 6, axis=1)[groups] & (rng.random((400, 12)) < 0.6)
+    X_all = sp.csr_matrix(X)
+    related = sp.csr_matrix(block | (noisy & (rng.random((400, 12)) < 0.2)))
+    chosen = choose_kernel(X_all[:250], related[:250], X_all[250:], related[250:], CPU)
+    again = fit_kernel(X_all[:250], related[:250], chosen.kernel, CPU)
+    assert chosen.kernel.pull > 0 and chosen.relations is not None
+    np.testing.assert_allclose(again.relations, chosen.relations, atol=1e-3)
+    one = sp.csr_matrix(noisy[:, :1])
+    apart = choose_kernel(X_all[:250], one[:250], X_all[250:], one[250:], CPU)
+    assert apart.kernel.pull == 0 and apart.relations is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,11 @@ SMALL = WideSettings(width=32, epochs=3, batch_size=16, chunk=7)
 def batch(
     n: int = 6, width: int = 4, n_labels: int = 10, dtype: torch.dtype = torch.float32
 ) -> tuple[torch.Tensor, ...]:
-    """hidden, weight, bias, and the dense labels; one point and one label have none."""
+    """hidden, weight, bias of two learners, and dense labels; one point and one label have none."""
     generator = torch.Generator().manual_seed(0)
     hidden, weight, bias = (
         torch.randn(*shape, generator=generator, dtype=dtype) * 3
-        for shape in ((n, width), (n_labels, width), (n_labels,))
+        for shape in ((2, n, width), (2, n_labels, width), (2, n_labels))
     )
     labels = (torch.rand(n, n_labels, generator=generator) < 0.3).to(dtype)
     labels[1], labels[:, 2], labels[0, 0] = 0, 0, 1
@@ -38,8 +39,9 @@ def batch(
 def whole_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    logits = hidden @ weight.T + bias
-    return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum") / len(hidden)
+    logits = hidden @ weight.mT + bias[:, None]
+    both = labels.expand_as(logits)
+    return F.binary_cross_entropy_with_logits(logits, both, reduction="sum") / len(labels)
 
 
 def loss_and_slopes(loss_of, parts) -> list[torch.Tensor]:  # type: ignore[no-untyped-def]
@@ -69,10 +71,10 @@ def test_slopes_by_finite_differences() -> None:
 
 
 def test_loss_by_hand_and_of_huge_logits() -> None:
-    one, empty = torch.ones(1, 1), torch.empty(0, dtype=torch.int64)
+    one, empty = torch.ones(1, 1, 1), torch.empty(0, dtype=torch.int64)
     first = torch.zeros(1, dtype=torch.int64)
     for logit, without, wanted in ((0.0, np.log(2), np.log(2)), (200, 200, 0), (-200, 0, 200)):
-        bias = torch.tensor([float(logit)])
+        bias = torch.tensor([[float(logit)]])
         assert chunked_logistic(one, one * 0, bias, empty, empty, 4).item() == pytest.approx(
             without
         )
@@ -214,3 +216,39 @@ def test_saved_and_restored(tmp_path: Path) -> None:
     again = WideHead.from_arrays(read_folder(tmp_path / "model")[1], "net")
     assert again.inner.shape == (32, 30)
     assert np.array_equal(again.scores(data.X, CPU), head.scores(data.X, CPU))
+
+
+@pytest.mark.parametrize("learners", [1, 2])
+def test_training_goes_on_from_known_weights(learners: int) -> None:
+    """At no learning rate nothing changes; at some the loss goes on falling from where it was."""
+    data = make_planted(200, 60, 12, random_state=0)
+    settings = replace(SMALL, learners=learners, hidden_dropout=0.0, feature_dropout=0.0)
+    head, first = fit_wide(data.X, data.Y, settings, seed=0, device=CPU)
+    still = replace(settings, epochs=1, learning_rate=0.0)
+    same, _ = fit_wide(data.X, data.Y, still, seed=1, device=CPU, start=head)
+    for ours, theirs in zip(same.arrays().values(), head.arrays().values(), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    _, more = fit_wide(data.X, data.Y, settings, seed=1, device=CPU, start=head)
+    assert first[0] > first[-1] > more[0] > more[-1]
+
+
+def test_learners_are_averaged() -> None:
+    """Without chance in what drops, learners of one start would stay alike: their mean is one."""
+    data = make_planted(120, 40, 9, random_state=1)
+    settings = replace(SMALL, epochs=1, learning_rate=0.0, hidden_dropout=0.0, feature_dropout=0.0)
+    one, _ = fit_wide(data.X, data.Y, settings, seed=0, device=CPU)
+    twice = WideHead(
+        np.concatenate([one.inner, one.inner]),
+        np.tile(one.inner_bias, 2),
+        np.concatenate([one.outer, one.outer], axis=1) / 2,
+        one.outer_bias,
+    )
+    wider = replace(settings, width=2 * settings.width, learners=2)
+    both, _ = fit_wide(data.X, data.Y, wider, seed=0, device=CPU, start=twice)
+    assert np.allclose(both.scores(data.X, CPU), one.scores(data.X, CPU), atol=1e-5)
+    trained = replace(wider, learning_rate=1e-2)
+    same, _ = fit_wide(data.X, data.Y, trained, seed=0, device=CPU, start=twice)
+    alone, _ = fit_wide(
+        data.X, data.Y, replace(settings, learning_rate=1e-2), seed=0, device=CPU, start=one
+    )
+    assert np.allclose(same.scores(data.X, CPU), alone.scores(data.X, CPU), atol=1e-3)

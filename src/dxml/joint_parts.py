@@ -47,6 +47,8 @@ CPU_KERNEL = 14_000
 """Points up to which a CPU solves for the kernel's votes."""
 KERNEL_ALONE = 10_000
 """Points below which a kernel does better without a wide layer beside it."""
+LEARNERS = 4
+"""Wide layers of a GPU for small data of sparse features; dense ones gain nothing from several."""
 CPU_WORK = 1.5e12
 """Operations that a CPU may spend on training the wide layer."""
 
@@ -63,11 +65,17 @@ class Plan:
     kernel, linear : bool
     width : int
         Of the wide layer; 0: none.
+    learners : int
+        Layers side by side that make up that width, each trained by itself.
+    epochs : int
+        Passes of the wide layer over the points.
     """
 
     kernel: bool
     linear: bool
     width: int
+    learners: int = 1
+    epochs: int = 25
 
     @property
     def every_label(self) -> bool:
@@ -83,7 +91,7 @@ def make_plan(
     memory: float,
     candidates: Literal["auto", "all", "nearest"] = "auto",
     width: int | None = None,
-    epochs: int = 25,
+    epochs: int | None = None,
 ) -> Plan:
     """The parts for data of this shape.
 
@@ -101,6 +109,8 @@ def make_plan(
     n, d = X.shape
     small = n * n_labels <= SMALL if candidates == "auto" else candidates == "all"
     kernel = small and 8 * n * n <= memory and (device != "cpu" or n <= CPU_KERNEL)
+    if epochs is None:
+        epochs = 40 if small and device != "cpu" else 25
     if width is None:
         most = min(4096, WIDE_WEIGHTS // (d + n_labels), int(memory / 2 / (16 * (d + n_labels))))
         if device == "cpu":
@@ -110,7 +120,8 @@ def make_plan(
         width = most // 1024 * 1024 if most >= 1024 else most // 256 * 256
         if (kernel and n < KERNEL_ALONE) or (not small and width < 1024):
             width = 0
-    return Plan(kernel, not small, width)
+    several = small and device != "cpu" and X.nnz < DENSE * n * d and width % LEARNERS == 0
+    return Plan(kernel, not small, width, LEARNERS if width and several else 1, epochs)
 
 
 def without_self(ids: Ids, cosines: Floats) -> tuple[Ids, Floats]:
@@ -251,20 +262,22 @@ class Parts:
         if self.kernel is not None:
             kernel = self.kernel.kernel
             gauss = float(kernel.kind == "gauss")
-            saved["kernel.settings"] = np.array([gauss, kernel.gamma, kernel.ridge])
+            saved["kernel.settings"] = np.array([gauss, kernel.gamma, kernel.ridge, kernel.pull])
             saved |= pack("kernel.votes", self.kernel.votes, VOTES[precision])
+            if self.kernel.relations is not None:
+                saved |= pack("kernel.relations", self.kernel.relations, VOTES[precision])
         if self.wide is not None:
             for name, array in self.wide.arrays().items():
                 saved |= pack(name, array, precision)
         return saved
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], place: Ids) -> Parts:
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], plan: Plan, place: Ids) -> Parts:
         """The inverse of `arrays`."""
-        n_neighbors, power, n_candidates, width = arrays["parts.settings"].tolist()
+        n_neighbors, power, n_candidates, _ = arrays["parts.settings"].tolist()
         points = unpack_sparse("points", arrays)
         parts = cls(
-            Plan("kernel.votes" in arrays, "linear.indptr" in arrays, int(width)),
+            plan,
             points,
             unpack_sparse("labels", arrays),
             place,
@@ -273,15 +286,17 @@ class Parts:
             power=power,
             n_candidates=int(n_candidates),
         )
-        if parts.plan.linear:
+        if plan.linear:
             parts.linear = LinearHead(unpack_sparse("linear", arrays))
-        if parts.plan.kernel:
-            gauss, gamma, ridge = arrays["kernel.settings"].tolist()
-            kernel = Kernel("gauss" if gauss else "laplace", gamma, ridge)
+        if plan.kernel:
+            gauss, *numbers = arrays["kernel.settings"].tolist()
+            kernel = Kernel("gauss" if gauss else "laplace", *numbers)
             dense = points.nnz > DENSE * points.shape[0] * points.shape[1]
             votes = unpack("kernel.votes", arrays)
-            parts.kernel = KernelVote(points.toarray() if dense else points, votes, kernel)
-        if width:
+            relations = unpack("kernel.relations", arrays) if kernel.pull else None
+            rows = points.toarray() if dense else points
+            parts.kernel = KernelVote(rows, votes, kernel, relations)
+        if plan.width:
             names = [name for name in arrays if name.startswith("wide.")]
             wide = {name: unpack(name, arrays) for name in names if not name.endswith(".scale")}
             parts.wide = WideHead.from_arrays(wide)

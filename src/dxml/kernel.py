@@ -4,6 +4,11 @@ A point's score for the labels is Σ_i k(x, x_i) votes_i over the training point
 votes the points' own labels, crowded regions would shout down sparse ones. With K the kernel
 between the training points, votes = (K + ridge·I)⁻¹ Y are those that give their labels back.
 
+Where labels hang together, what is said of one label tells something of the others: scores become
+S + S·R with R (n_labels, n_labels), the "curds and whey" of Breiman and Friedman (1997). R is a
+ridge regression of Y − S on S over training points, with S what the other points say of each: for
+this model that is known without leaving any out, S_i = Y_i − votes_i / [(K + ridge·I)⁻¹]_ii.
+
 Labels are dense here and K holds all pairs, so this is for some ten thousands of points. All is
 computed in float32, on a GPU without TF32.
 """
@@ -13,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numba
 import numpy as np
@@ -23,7 +28,6 @@ import torch
 from torch import Tensor
 
 from dxml._progress import SILENT, Progress
-from dxml._storage import pack_csr, unpack_csr
 from dxml.exceptions import DataFormatError
 from dxml.metrics import precision_at_k
 from dxml.topk import tie_order, topk_from_dense
@@ -38,16 +42,23 @@ DENSE_SHARE = 0.5  # of non-zeros above which rows are kept dense
 SAME_POINT = 1e-6  # squared distance, as a share of the squared lengths, that is only rounding
 LEAST_RIDGE = 1e-3  # of a second try: a factor that only just exists gives votes of noise
 BLOCK = 2**24  # numbers in a block of distances
-KINDS: tuple[Literal["gauss", "laplace"], ...] = ("gauss", "laplace")
+PULLS = (10.0, 30.0, 100.0)  # ridges of the labels' regression that are tried
+WORTH = 0.001  # of mean precision that the labels' relations must add to be kept
+MOST_RELATED = 4096  # labels up to which their relations are looked for
+LEFT_OUT = 8000  # points that the relations are learnt from, at most
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """gauss: exp(-gamma·D²/2); laplace: exp(-gamma·D), with D the Euclidean distance."""
+    """gauss: exp(-gamma·D²/2); laplace: exp(-gamma·D), with D the Euclidean distance.
+
+    pull: ridge of the regression that relates the labels to each other; 0: they are not related.
+    """
 
     kind: Literal["gauss", "laplace"]
     gamma: float
     ridge: float
+    pull: float = 0.0
 
     def apply_(self, squared: Tensor) -> Tensor:
         """Replace squared distances by values of the kernel."""
@@ -74,30 +85,43 @@ def choose_kernel(
     device: torch.device,
     candidates: Sequence[Kernel] = KERNELS,
     progress: Progress = SILENT,
-) -> tuple[Kernel, Floats]:
-    """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points.
+) -> KernelVote:
+    """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points, and its votes.
 
-    Returns
-    -------
-    Kernel, with the ridge that it needed (see `fit_kernel`), and its scores of the held-out points,
-    (n_held, n_labels).
+    Its kernel has the ridge that it needed (see `fit_kernel`) and the `pull` that earns its place.
     """
     points, labels = _compact(X), _dense_labels(Y, device)
     place = tie_order(np.bincount(Y.indices, minlength=Y.shape[1]))
-    best, chosen, best_scores = -1.0, candidates[0], np.empty(0, dtype=np.float32)
+
+    def quality(scores: Tensor) -> float:
+        ranking = topk_from_dense(scores.cpu().numpy(), 5, place)
+        return float(precision_at_k(Y_held, ranking, 5)[[0, 2, 4]].mean())
+
+    best, chosen, votes, alone, related = -1.0, candidates[0], labels, labels, None
     with _full_precision(), progress.stage("kernel", len(candidates), "kernels") as report:
         distances = _Distances(points, device)
         among, held = distances.squared(points), distances.squared(X_held)
         for candidate in candidates:
-            votes, kernel = _solve(among.clone, labels, candidate)
-            scores = (kernel.apply_(held.clone()) @ votes).cpu().numpy()
-            precision = precision_at_k(Y_held, topk_from_dense(scores, 5, place), 5)
-            quality = float(precision[[0, 2, 4]].mean())
-            if quality > best:
-                best, chosen, best_scores = quality, kernel, scores
+            found, kernel = _solve(among.clone, labels, candidate)
+            scores = kernel.apply_(held.clone()) @ found
+            if (reached := quality(scores)) > best:
+                best, chosen, votes, alone = reached, kernel, found, scores
             report.advance()
             report.note(f"{chosen.kind}, mean precision {best:.4f}")
-    return chosen, best_scores
+        if labels.shape[1] <= MOST_RELATED:
+            factor, _ = _factorise(among.clone, chosen)
+            left_out, left = _left_out(factor, votes, labels)
+            best += WORTH
+            for pull in PULLS:
+                relations = _relations(left_out, left, pull)
+                if (reached := quality(alone + alone @ relations)) > best:
+                    best, chosen, related = reached, replace(chosen, pull=pull), relations
+    return _kept(points, votes, chosen, related)
+
+
+def _kept(points: Rows, votes: Tensor, kernel: Kernel, related: Tensor | None) -> KernelVote:
+    relations = None if related is None else related.cpu().numpy()
+    return KernelVote(points, votes.cpu().numpy(), kernel, relations)
 
 
 def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) -> KernelVote:
@@ -114,11 +138,14 @@ def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) 
     Where K + ridge·I is singular to working precision, its Cholesky factorisation is tried again
     with ten times the ridge, and 0.001 at least; the result's `kernel` says what was used.
     """
-    points = _compact(X)
+    points, labels, related = _compact(X), _dense_labels(Y, device), None
     with _full_precision():
         distances = _Distances(points, device)
-        votes, kernel = _solve(lambda: distances.squared(points), _dense_labels(Y, device), kernel)
-    return KernelVote(points, votes.cpu().numpy(), kernel)
+        factor, kernel = _factorise(lambda: distances.squared(points), kernel)
+        votes = _votes(factor, labels)
+        if kernel.pull:
+            related = _relations(*_left_out(factor, votes, labels), kernel.pull)
+    return _kept(points, votes, kernel, related)
 
 
 def extend_kernel(
@@ -151,7 +178,7 @@ def extend_kernel(
     votes[: len(known.votes), : known.votes.shape[1]] = known.votes
     block = _below(known.points[rows], fresh)
     left = _dense_labels(sp.csr_matrix(sp.vstack([Y_known[rows], Y], format="csr")), device)
-    said = torch.from_numpy(known.scores(block, device)).to(device)
+    said = torch.from_numpy(known.own_scores(block, device)).to(device)
     left[:, : said.shape[1]] -= said
     left[:n_rows] -= known.kernel.ridge * torch.from_numpy(votes[rows]).to(device)
     with _full_precision():
@@ -159,7 +186,19 @@ def extend_kernel(
         change, _ = _solve(lambda: distances.squared(block), left, known.kernel)
     votes[rows] += change[:n_rows].cpu().numpy()
     votes[len(known.votes) :] = change[n_rows:].cpu().numpy()
-    return KernelVote(_below(known.points, fresh), votes, known.kernel)
+    return replace(
+        known,
+        points=_below(known.points, fresh),
+        votes=votes,
+        relations=_grown(known.relations, Y.shape[1]),
+    )
+
+
+def _grown(relations: Floats | None, n_labels: int) -> Floats | None:
+    """New labels are related to none."""
+    if relations is None:
+        return None
+    return np.pad(relations, (0, n_labels - len(relations)))
 
 
 def _below(first: Rows, second: Rows) -> Rows:
@@ -178,17 +217,30 @@ class KernelVote:
     points : csr_matrix, or float32 array if over half full, (n_points, n_features)
     votes : float32 (n_points, n_labels)
     kernel : Kernel
+    relations : float32 (n_labels, n_labels) or None
+        What a score of one label adds to the others.
     """
 
     points: Rows
     votes: Floats
     kernel: Kernel
+    relations: Floats | None = None
     _placed: dict[str, tuple[_Distances, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
 
     def scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels, (n_samples, n_labels)."""
+        own = self.own_scores(X, device)
+        if self.relations is None:
+            return own
+        said = torch.from_numpy(own).to(device)
+        with _full_precision():
+            related = said @ torch.from_numpy(self.relations).to(device)
+        return (said + related).cpu().numpy()
+
+    def own_scores(self, X: Rows, device: torch.device) -> Floats:
+        """Scores of all labels by the points' votes alone."""
         distances, votes = self._on(device)
         out = np.empty((X.shape[0], votes.shape[1]), dtype=np.float32)
         with _full_precision():
@@ -204,40 +256,57 @@ class KernelVote:
             self._placed[key] = _Distances(self.points, device), votes
         return self._placed[key]
 
-    def arrays(self, prefix: str = "kernel") -> dict[str, npt.NDArray[Any]]:
-        """All of it under the names of a saved model."""
-        name, kernel = f"{prefix}.points", self.kernel
-        points = pack_csr(name, self.points) if sp.issparse(self.points) else {name: self.points}
-        settings = np.array([KINDS.index(kernel.kind), kernel.gamma, kernel.ridge])
-        return {**points, f"{prefix}.votes": self.votes, f"{prefix}.settings": settings}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], prefix: str = "kernel") -> KernelVote:
-        """The inverse of `arrays`."""
-        name = f"{prefix}.points"
-        points = arrays[name] if name in arrays else unpack_csr(name, arrays)
-        kind, gamma, ridge = arrays[f"{prefix}.settings"].tolist()
-        return cls(points, arrays[f"{prefix}.votes"], Kernel(KINDS[int(kind)], gamma, ridge))
-
-
-def _solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tuple[Tensor, Kernel]:
-    """Votes (n, n_labels), and the kernel with the ridge that made K positive definite.
+def _factorise(squared: Callable[[], Tensor], kernel: Kernel) -> tuple[Tensor, Kernel]:
+    """The Cholesky factor of K + ridge·I, and the kernel with the ridge that made one possible.
 
     `squared` gives a fresh array of squared distances, which becomes K and then its factor.
     """
-    failed = torch.zeros((), dtype=torch.int32, device=labels.device)
     while True:
         factor = kernel.apply_(squared()).mT  # column by column: factored where it lies
         factor.diagonal().add_(kernel.ridge)
+        failed = torch.zeros((), dtype=torch.int32, device=factor.device)
         torch.linalg.cholesky_ex(factor, out=(factor, failed))
         if not failed.item():
             break
-        if kernel.ridge > len(labels):  # K is at most 1 everywhere, so this ridge is enough
+        if kernel.ridge > len(factor):  # K is at most 1 everywhere, so this ridge is enough
             raise DataFormatError("the kernel of the rows is not finite. Look for NaN in X.")
         kernel = replace(kernel, ridge=max(10 * kernel.ridge, LEAST_RIDGE))
+    return factor, kernel
+
+
+def _solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tuple[Tensor, Kernel]:
+    """The votes, without leaving the factor in memory, and the kernel with the ridge it needed."""
+    factor, kernel = _factorise(squared, kernel)
+    return _votes(factor, labels), kernel
+
+
+def _votes(factor: Tensor, labels: Tensor) -> Tensor:
+    """(n, n_labels)"""
     half = torch.linalg.solve_triangular(factor, labels, upper=False)
-    votes = torch.linalg.solve_triangular(factor.mT, half, upper=True)
-    return votes.contiguous(), kernel
+    return torch.linalg.solve_triangular(factor.mT, half, upper=True).contiguous()
+
+
+def _left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What the other points say of some of the points, and what they leave of their labels."""
+    n = len(factor)
+    rows = torch.linspace(0, n - 1, min(n, LEFT_OUT), device=factor.device).long()
+    spread = torch.empty(len(rows), device=factor.device)
+    for start in range(0, len(rows), 1024):  # [(K + ridge·I)⁻¹]_ii, column by column
+        part = rows[start : start + 1024]
+        unit = torch.zeros(n, len(part), device=factor.device)
+        unit[part, torch.arange(len(part), device=factor.device)] = 1
+        half = torch.linalg.solve_triangular(factor, unit, upper=False)
+        spread[start : start + 1024] = half.square_().sum(dim=0)
+    left = votes[rows] / spread[:, None]
+    return labels[rows] - left, left
+
+
+def _relations(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
+    """Ridge regression of what is left on what was said, (n_labels, n_labels)."""
+    gram = left_out.mT @ left_out
+    gram.diagonal().add_(pull)
+    return torch.linalg.solve(gram, left_out.mT @ left)
 
 
 class _Distances:

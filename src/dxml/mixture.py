@@ -9,6 +9,7 @@ off the line through the bins' shares of right labels.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,11 +141,15 @@ def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
 
 
 def _regress(matrix: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, float]:
+    from scipy.linalg import LinAlgWarning
     from sklearn.linear_model import LogisticRegression
 
     spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
     spread[spread < 1e-6] = 1  # all of one opinion
-    fitted = LogisticRegression(C=1.0, max_iter=300).fit(matrix / spread, right)
+    regression = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=300)
+    with warnings.catch_warnings():  # where opinions are nearly one, it goes over to lbfgs
+        warnings.simplefilter("ignore", LinAlgWarning)
+        fitted = regression.fit((matrix / spread).astype(np.float64), right)
     return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
 
 

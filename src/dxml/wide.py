@@ -1,5 +1,8 @@
 """A wide ReLU layer over sparse features and a one-vs-all logistic head, trained together.
 
+Several such layers with heads of their own can be trained in one pass. Each has a loss and dropout
+of its own, and the mean of their logits is a wide layer again: theirs side by side.
+
 `fit_wide` makes the weights and `WideHead` holds and applies them. The logits of a batch for all
 labels never exist at once: `chunked_logistic` takes the labels a chunk at a time. On a GPU matrix
 products are made in bfloat16 and weights kept in float32; a CPU computes in float32 throughout.
@@ -36,9 +39,20 @@ DENSE_SHARE = 0.1  # of non-zeros from which on a CPU multiplies a large batch a
 
 @dataclass(frozen=True)
 class WideSettings:
-    """Everything that decides how a wide head is trained; chunk: labels with logits at a time."""
+    """Everything that decides how a wide head is trained.
+
+    Attributes
+    ----------
+    width : int
+        Of all learners together; a multiple of their number.
+    learners : int
+        Layers with heads of their own, whose logits are averaged.
+    chunk : int
+        Labels with logits at a time.
+    """
 
     width: int = 4096
+    learners: int = 1
     epochs: int = 20
     batch_size: int = 512
     learning_rate: float = 1e-3
@@ -61,27 +75,28 @@ class _ChunkedLogistic(torch.autograd.Function):
         columns: Tensor,
         chunk: int,
     ) -> Tensor:
-        n, n_labels = hidden.shape[0], weight.shape[0]
+        (learners, n, _), n_labels = hidden.shape, weight.shape[1]
         loss = bias.new_zeros(())
         hidden_slope = torch.zeros_like(hidden, dtype=bias.dtype)
         weight_slope, bias_slope = torch.empty_like(weight), torch.empty_like(bias)
         for start in range(0, n_labels, chunk):
             part = slice(start, min(start + chunk, n_labels))
             size = part.stop - start
-            narrow = weight[part].to(hidden.dtype)  # (c, width)
-            logits = (hidden @ narrow.T).to(bias.dtype) + bias[part]  # (n, c)
+            narrow = weight[:, part].to(hidden.dtype)  # (learners, c, width)
+            logits = (hidden @ narrow.mT).to(bias.dtype) + bias[:, None, part]  # (learners, n, c)
             # A pair outside the chunk adds nothing to the row's first place: no selection, so
             # a GPU need not report its size.
             inside = (columns >= start) & (columns < part.stop)
             place = rows * size + torch.where(inside, columns - start, 0)
             share = inside.to(bias.dtype)
-            loss += F.softplus(logits).sum() - (logits.view(-1)[place] * share).sum()
+            flat = logits.view(learners, -1)
+            loss += F.softplus(logits).sum() - (flat[:, place] * share).sum()
             slope = logits.sigmoid_()
-            slope.view(-1).scatter_add_(0, place, -share)
+            flat.index_add_(1, place, -share.expand(learners, -1))
             slope /= n
-            bias_slope[part] = slope.sum(dim=0)
+            bias_slope[:, part] = slope.sum(dim=1)
             slope = slope.to(hidden.dtype)
-            weight_slope[part] = slope.T @ hidden
+            weight_slope[:, part] = slope.mT @ hidden
             hidden_slope += slope @ narrow
         ctx.save_for_backward(hidden_slope.to(hidden.dtype), weight_slope, bias_slope)
         return loss / n
@@ -96,17 +111,17 @@ class _ChunkedLogistic(torch.autograd.Function):
 def chunked_logistic(
     hidden: Tensor, weight: Tensor, bias: Tensor, rows: Tensor, columns: Tensor, chunk: int
 ) -> Tensor:
-    """Logistic loss of all labels, summed over labels and averaged over the batch.
+    """Logistic loss of all labels, summed over learners and labels and averaged over the batch.
 
     Parameters
     ----------
-    hidden : (n, width)
+    hidden : (learners, n, width)
         Its type is the type of the matrix products.
-    weight, bias : (n_labels, width) and (n_labels,)
+    weight, bias : (learners, n_labels, width) and (learners, n_labels)
     rows, columns : int64 (n_positive,)
         Which point has which label, each pair once; a pair of column -1 is none.
     chunk : int
-        Labels whose logits, an array (n, chunk), exist at a time.
+        Labels whose logits, an array (learners, n, chunk), exist at a time.
     """
     apply: Callable[..., Tensor] = _ChunkedLogistic.apply
     return apply(hidden, weight, bias, rows, columns, chunk)
@@ -119,6 +134,7 @@ def fit_wide(
     *,
     seed: int,
     device: torch.device,
+    start: WideHead | None = None,
     stage: str = "wide head",
     progress: Progress = SILENT,
 ) -> tuple[WideHead, list[float]]:
@@ -131,6 +147,8 @@ def fit_wide(
     Y : csr_matrix of shape (n_samples, n_labels), bool
     seed : int
         Decides the initial weights, the order of the points and what drops.
+    start : WideHead, optional
+        Weights to go on from, of the settings' width and with a row for every label.
     stage : str
         What the work is called in progress reports.
 
@@ -140,7 +158,10 @@ def fit_wide(
     """
     n = X.shape[0]
     generator = torch.Generator(device=device).manual_seed(seed)
-    weights = _initial_weights(X, Y, settings.width, generator)
+    if start is None:
+        weights = _initial_weights(X, Y, settings, generator)
+    else:
+        weights = _weights_of(start, settings.learners, device)
     bounds = _batch_bounds(n, settings.batch_size, even=device.type == "cpu")
     n_steps = settings.epochs * (len(bounds) - 1)
     work = settings.batch_size * settings.width * max(X.shape[1], Y.shape[1])
@@ -163,9 +184,21 @@ def fit_wide(
                 report.advance(len(batch[0]))
             history.append(steps.mean_loss(bounds[-1]))
             report.note(f"loss {history[-1]:.4f}")
-    inner, *others = (weight.detach() for weight in weights)
-    by_feature = inner.T.contiguous().cpu().numpy()
-    return WideHead(by_feature.T, *(array.cpu().numpy() for array in others)), history
+    return _averaged(weights), history
+
+
+def _averaged(weights: Weights) -> WideHead:
+    """The learners side by side, their heads divided by their number."""
+    inner, inner_bias, outer, outer_bias = (weight.detach() for weight in weights)
+    learners, n_labels, _ = outer.shape
+    by_feature = inner.flatten(0, 1).T.contiguous()
+    side_by_side = outer.transpose(0, 1).reshape(n_labels, -1) / learners
+    return WideHead(
+        by_feature.cpu().numpy().T,
+        inner_bias.flatten().cpu().numpy(),
+        side_by_side.cpu().numpy(),
+        outer_bias.mean(dim=0).cpu().numpy(),
+    )
 
 
 def _batch_bounds(n: int, size: int, even: bool) -> list[int]:
@@ -237,13 +270,13 @@ class _Steps:
         self._graph.replay()
 
     def _run(self, points: Tensor, rows: Tensor, columns: Tensor) -> None:
-        hidden = _train_hidden(self._features(points), self._weights, self._settings)
-        outer, bias = self._weights[2:]
-        loss = chunked_logistic(hidden, outer, bias, rows, columns, self._settings.chunk)
+        settings, (inner, inner_bias, outer, outer_bias) = self._settings, self._weights
+        hidden = _train_hidden(self._features(points), inner, inner_bias, settings)
+        loss = chunked_logistic(hidden, outer, outer_bias, rows, columns, settings.chunk)
         self._optimiser.zero_grad()
         loss.backward()
         self._optimiser.step()
-        self._total += loss.detach() * len(points)
+        self._total += loss.detach() * (len(points) / settings.learners)
 
     def mean_loss(self, n: int) -> float:
         """Of the steps since it was last asked for, over n points."""
@@ -253,18 +286,42 @@ class _Steps:
 
 
 def _initial_weights(
-    X: sp.csr_matrix, Y: sp.csr_matrix, width: int, generator: torch.Generator
+    X: sp.csr_matrix, Y: sp.csr_matrix, settings: WideSettings, generator: torch.Generator
 ) -> Weights:
-    """inner, inner_bias, outer, outer_bias; the last are the log-odds of the labels."""
+    """inner (learners, width, d), inner_bias, outer (learners, n_labels, width), outer_bias.
+
+    The last are the log-odds of the labels.
+    """
     (n, d), n_labels, device = X.shape, Y.shape[1], generator.device
+    learners, width = settings.learners, settings.width // settings.learners
     square = float(np.square(X.data, dtype=np.float64).sum()) / n or 1.0
     spread = 0.3 * (2 / square) ** 0.5
     share = (np.bincount(Y.indices, minlength=n_labels) + 0.5) / (n + 1)
     odds = np.clip(np.log(share / (1 - share)), -8, 0).astype(np.float32)
-    inner = torch.empty(width, d, device=device).normal_(0, spread, generator=generator)
-    outer = torch.empty(n_labels, width, device=device)
+    inner = torch.empty(learners, width, d, device=device)
+    inner.normal_(0, spread, generator=generator)
+    outer = torch.empty(learners, n_labels, width, device=device)
     outer.normal_(0, 0.1 * width**-0.5, generator=generator)
-    weights = inner, torch.zeros(width, device=device), outer, torch.from_numpy(odds).to(device)
+    outer_bias = torch.from_numpy(odds).to(device).repeat(learners, 1)
+    weights = inner, torch.zeros(learners, 1, width, device=device), outer, outer_bias
+    for weight in weights:
+        weight.requires_grad_()
+    return weights
+
+
+def _weights_of(head: WideHead, learners: int, device: torch.device) -> Weights:
+    """The inverse of `_averaged`, but for the learners' biases, which are their mean."""
+    inner, inner_bias, outer, bias = (
+        torch.tensor(array, dtype=torch.float32, device=device)
+        for array in (head.inner, head.inner_bias, head.outer, head.outer_bias)
+    )
+    apart = (outer * learners).unflatten(1, (learners, -1)).transpose(0, 1).contiguous()
+    weights = (
+        inner.unflatten(0, (learners, -1)).contiguous(),
+        inner_bias.view(learners, 1, -1),
+        apart,
+        bias.repeat(learners, 1),
+    )
     for weight in weights:
         weight.requires_grad_()
     return weights
@@ -318,11 +375,14 @@ def _own_chance(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def _train_hidden(features: Tensor, weights: Weights, settings: WideSettings) -> Tensor:
-    """The hidden layer (B, width) with dropout before and after it, in the features' type."""
-    features = F.dropout(features, settings.feature_dropout)
-    inner, bias = (weight.to(features.dtype) for weight in weights[:2])
-    return F.dropout(F.linear(features, inner, bias).relu(), settings.hidden_dropout)
+def _train_hidden(features: Tensor, inner: Tensor, bias: Tensor, settings: WideSettings) -> Tensor:
+    """The hidden layers (learners, B, width) with dropout before and after, in the features' type.
+
+    What drops before is another for each learner.
+    """
+    features = F.dropout(features.expand(len(inner), -1, -1), settings.feature_dropout)
+    inner, bias = inner.to(features.dtype), bias.to(features.dtype)
+    return F.dropout(torch.baddbmm(bias, features, inner.mT).relu_(), settings.hidden_dropout)
 
 
 @numba.njit(cache=True, parallel=True)
