@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -51,6 +52,15 @@ class Judged:
     def label_frequency(self) -> IntArray:
         """Number of points of each label."""
         return np.bincount(self.truth.indices, minlength=self.n_labels)
+
+    def label_counts(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """For each place 1..k: how often each label has been right, and predicted, up to there."""
+        right = np.zeros(self.n_labels, dtype=np.int64)
+        predicted = np.zeros_like(right)
+        for labels, hits in zip(self.labels.T, self.hits.T, strict=True):
+            right = right + np.bincount(labels[hits], minlength=self.n_labels)
+            predicted = predicted + np.bincount(labels[labels >= 0], minlength=self.n_labels)
+            yield right, predicted
 
     def hit_weights(self, weights: FloatArray) -> FloatArray:
         """The weight of the label at each place where it is right, else 0; (n_samples, k)."""

@@ -7,6 +7,7 @@ Everything a user calls (`fit`, `predict_topk`, `predict`, `decision_function`, 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from dxml._params import check_params
-from dxml._progress import SILENT, Progress
+from dxml._progress import SILENT, Progress, StageTimer
 from dxml._storage import read_folder, write_folder
 from dxml._threads import FEW_ROWS, numba_threads
 from dxml._validation import check_features, check_k, check_labels, check_pair
@@ -38,12 +39,16 @@ class Classifier(BaseEstimator, ABC):
         Training points that carry each label.
     label_names_ : array of shape (n_labels,) or None
         The names, where `fit` was given lists of names.
+    seconds_ : dict of str to float
+        What each stage of `fit` took, and "other"; empty for folders written before it was kept.
     """
 
     method: ClassVar[str]
     """The name on the command line."""
     summary: ClassVar[str]
     """One line for ``dxml methods``."""
+    curve: ClassVar[tuple[str, str] | None] = None
+    """What `history_` is by and of, such as ("epoch", "training loss"); None: there is none."""
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
     """Settings that between them use all of the method's code, to compile it on tiny data."""
     batch_rows: ClassVar[int] = 2048
@@ -54,6 +59,7 @@ class Classifier(BaseEstimator, ABC):
     n_samples_: int
     label_frequency_: npt.NDArray[np.int64]
     label_names_: npt.NDArray[Any] | None
+    seconds_: dict[str, float]
 
     @abstractmethod
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
@@ -89,7 +95,10 @@ class Classifier(BaseEstimator, ABC):
         self.label_names_ = names
         self.label_frequency_ = np.bincount(labels.indices, minlength=labels.shape[1])
         self._tie_place = tie_order(self.label_frequency_)
-        self._fit(features, labels, progress)
+        timer, start = StageTimer(progress), time.perf_counter()
+        self._fit(features, labels, timer)
+        spent = time.perf_counter() - start - sum(timer.seconds.values())
+        self.seconds_ = {**timer.seconds, "other": max(spent, 0.0)}
         return self
 
     def predict_topk(self, X: Any, k: int = 5, *, progress: Progress = SILENT) -> TopK:
@@ -173,6 +182,7 @@ class Classifier(BaseEstimator, ABC):
             "n_labels": self.n_labels_,
             "n_samples": self.n_samples_,
             "label_names": None if self.label_names_ is None else self.label_names_.tolist(),
+            "seconds": {name: round(spent, 4) for name, spent in self.seconds_.items()},
             "state": state,
         }
         return config, {"label_frequency": self.label_frequency_, **arrays}
@@ -201,6 +211,7 @@ class Classifier(BaseEstimator, ABC):
             names = config["label_names"]
             model.label_names_ = None if names is None else np.asarray(names)
             model.label_frequency_ = arrays["label_frequency"]
+            model.seconds_ = dict(config.get("seconds", {}))
             model._tie_place = tie_order(model.label_frequency_)
             model._restore(config["state"], arrays)
         except (KeyError, TypeError, ValueError) as error:

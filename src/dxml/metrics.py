@@ -14,7 +14,7 @@ Tagging, Ranking & Other Missing Label Applications", KDD 2016.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,10 +33,13 @@ from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
 
 __all__ = [
+    "BINS",
+    "are_probabilities",
     "calibration_error",
     "coverage_at_k",
     "evaluate",
     "inverse_propensity",
+    "judged_scores",
     "macro_f1_at_k",
     "macro_precision_at_k",
     "macro_recall_at_k",
@@ -45,16 +48,20 @@ __all__ = [
     "psndcg_at_k",
     "psp_at_k",
     "recall_at_k",
+    "score_bins",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
+BINS = 15
+"""Of the calibration error."""
+
 
 # ---------------------------------------------------------------- probabilities
 
 
-def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = 15) -> float:
+def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = BINS) -> float:
     """Expected calibration error of the scores in the first k places, as a fraction.
 
     The places of all points go into `bins` bins of equal width by their score; the error is the
@@ -68,13 +75,26 @@ def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = 15) -> float
     >>> calibration_error(Y, ranking, k=1)
     0.0
     """
-    judged = judge(Y, ranking, k)
-    named = ranking.indices[:, :k] >= 0
-    scores = ranking.scores[:, :k][named].astype(np.float64)
-    right = np.asarray(judged.hits)[named]
-    which = np.minimum((scores * bins).astype(np.int64), bins - 1)
-    gaps = np.bincount(which, weights=scores - right, minlength=bins)
+    scores, right = judged_scores(Y, ranking, k)
+    gaps = np.bincount(score_bins(scores, bins), weights=scores - right, minlength=bins)
     return float(np.abs(gaps).sum() / max(len(scores), 1))
+
+
+def judged_scores(Y: Labels, ranking: TopK, k: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The score of every label named in the first k places, and whether the label is right."""
+    judged = judge(Y, ranking, k)
+    named = judged.labels >= 0
+    return ranking.scores[:, :k][named].astype(np.float64), judged.hits[named]
+
+
+def score_bins(scores: FloatArray, bins: int = BINS) -> IntArray:
+    """The number of each score's bin, of `bins` equally wide ones between 0 and 1."""
+    return np.minimum((scores * bins).astype(np.int64), bins - 1)
+
+
+def are_probabilities(ranking: TopK) -> bool:
+    """Whether all scores lie between 0 and 1."""
+    return bool(((ranking.scores >= 0) & (ranking.scores <= 1)).all())
 
 
 # ---------------------------------------------------------------- per test point
@@ -242,7 +262,7 @@ def macro_precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     as soon as the last label occurs in the truth or the predictions.
     """
     judged = judge(Y, ranking, k)
-    return np.array([_ratio(tp, predicted).mean() for tp, predicted in _label_counts(judged)])
+    return np.array([_ratio(tp, predicted).mean() for tp, predicted in judged.label_counts()])
 
 
 def macro_recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
@@ -254,7 +274,7 @@ def macro_recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     """
     judged = judge(Y, ranking, k)
     actual = judged.label_frequency
-    return np.array([_ratio(tp, actual).mean() for tp, _ in _label_counts(judged)])
+    return np.array([_ratio(tp, actual).mean() for tp, _ in judged.label_counts()])
 
 
 def macro_f1_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
@@ -267,7 +287,7 @@ def macro_f1_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     judged = judge(Y, ranking, k)
     actual = judged.label_frequency
     return np.array(
-        [_ratio(2 * tp, predicted + actual).mean() for tp, predicted in _label_counts(judged)]
+        [_ratio(2 * tp, predicted + actual).mean() for tp, predicted in judged.label_counts()]
     )
 
 
@@ -277,7 +297,7 @@ def coverage_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     Parameters and return value are those of `precision_at_k`.
     """
     judged = judge(Y, ranking, k)
-    covered = np.array([np.count_nonzero(tp) for tp, _ in _label_counts(judged)])
+    covered = np.array([np.count_nonzero(tp) for tp, _ in judged.label_counts()])
     return _ratio(covered, np.count_nonzero(judged.label_frequency))
 
 
@@ -343,16 +363,6 @@ def _best_weights(judged: Judged, weights: FloatArray) -> FloatArray:
     best = np.zeros((truth.shape[0], k))
     best[rows[kept], column[kept]] = weights[by_weight[keys[kept] % judged.n_labels]]
     return best
-
-
-def _label_counts(judged: Judged) -> Iterator[tuple[IntArray, IntArray]]:
-    """For each place 1..k: how often each label has been right, and predicted, up to there."""
-    right = np.zeros(judged.n_labels, dtype=np.int64)
-    predicted = np.zeros_like(right)
-    for labels, hits in zip(judged.labels.T, judged.hits.T, strict=True):
-        right = right + np.bincount(labels[hits], minlength=judged.n_labels)
-        predicted = predicted + np.bincount(labels[labels >= 0], minlength=judged.n_labels)
-        yield right, predicted
 
 
 def _discounts(k: int) -> FloatArray:

@@ -100,6 +100,7 @@ class DXML(Classifier):
     summary: ClassVar[str] = (
         "the paper's method: DeepWalk on the label graph, a two-layer encoder, a k-NN vote"
     )
+    curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean training loss of the encoder")
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from dxml.bench import plots
 from dxml.bench.published import load_published
 from dxml.bench.report import render, write_report
 from dxml.bench.summary import Row
+from dxml.plots.style import MissingExtraError
 
 MACHINE = "Some CPU, 2 cores, 8 GiB"
 
@@ -236,7 +237,7 @@ def test_without_matplotlib_the_remedy_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(plots.MissingExtraError, match=r"install with: pip install 'dxml\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"install with: pip install 'dxml\[plot\]'"):
         plots.draw([], tmp_path)
 
 

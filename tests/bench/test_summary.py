@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dxml.bands import BANDS
 from dxml.bench import scoring
 from dxml.bench.results import Store, Stored
 from dxml.bench.spec import Run
@@ -24,7 +25,7 @@ def scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def compute(ranking: scoring.TopK, truth: object) -> dict[str, object]:
         share = float(10 * ranking.indices[0, 0])
-        bands = {band: {"labels": 2, "found@5": share} for band in scoring.BANDS}
+        bands = {band: {"labels": 2, "found@5": share} for band in BANDS}
         return {"scores": {"P@1": share}, "bands": bands}
 
     monkeypatch.setattr(scoring, "compute", compute)

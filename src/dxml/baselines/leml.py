@@ -70,6 +70,7 @@ class LEML(Classifier):
 
     method: ClassVar[str] = "leml"
     summary: ClassVar[str] = "a low-rank linear map from features to labels, squared loss"
+    curve: ClassVar[tuple[str, str] | None] = ("turn", "objective J")
 
     def __init__(
         self,

@@ -156,6 +156,7 @@ class WSABIE(Classifier):
 
     method: ClassVar[str] = "wsabie"
     summary: ClassVar[str] = "low-rank linear ranking of labels, trained by the WARP loss"
+    curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean WARP loss of a label")
 
     def __init__(
         self,

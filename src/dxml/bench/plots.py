@@ -1,28 +1,31 @@
-"""The figures of the page, from summaries alone; PNG to look at, SVG to print.
-
-Colours are those of Okabe and Ito, which the colour-blind can tell apart; methods also differ by
-marker, and bars by hatching.
-"""
+"""The figures of the page, from summaries alone; PNG to look at, SVG to print."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dxml.bands import BANDS
 from dxml.bench.published import TITLES
-from dxml.bench.scoring import BANDS, KS
+from dxml.bench.scoring import KS
 from dxml.bench.summary import Row
 from dxml.bench.tables import find, name_of
-from dxml.exceptions import DxmlError
+from dxml.plots.style import (
+    COLOURS,
+    HATCHES,
+    MARKERS,
+    bars,
+    heading,
+    log_scale,
+    panels,
+    pyplot,
+    write,
+)
 
-__all__ = ["Figure", "MissingExtraError", "draw", "figures"]
+__all__ = ["Figure", "draw", "figures"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-MARKERS = "osD^vPX*<>hd"
-HATCHES = ("", "//", "..", "xx", "\\\\")
 STUDIES = {
     "n_partitions": "cells m",
     "n_probe": "cells searched n_probe",
@@ -35,10 +38,6 @@ STUDIES = {
 """Studies of a number, and what the axis is called."""
 TIMED = ("n_negatives", "n_trees")
 """Studies of what more training time buys."""
-
-
-class MissingExtraError(DxmlError, ImportError):
-    """An optional dependency is not installed."""
 
 
 @dataclass(frozen=True)
@@ -76,24 +75,12 @@ def figures(rows: Sequence[Row]) -> list[Figure]:
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write every figure as PNG and SVG; returns the files."""
-    try:
-        import_module("matplotlib").use("Agg")
-    except ImportError as error:
-        raise MissingExtraError(
-            "figures need matplotlib: install with: pip install 'dxml[plot]' "
-            "(or leave them out: --no-plots)."
-        ) from error
-    plt: Any = import_module("matplotlib.pyplot")
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
-    style = {"font.size": 10, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "dxml"}
-    with plt.rc_context(style):
+    with pyplot(" (or leave them out: --no-plots)") as plt:
+        folder.mkdir(parents=True, exist_ok=True)
         for figure in figures(rows):
             canvas = figure.paint(plt)
-            for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-                path = folder / f"{figure.name}.{suffix}"
-                canvas.savefig(path, dpi=120, bbox_inches="tight", metadata=metadata)
-                written.append(path)
+            written += [write(canvas, folder / f"{figure.name}.{kind}") for kind in ("png", "svg")]
             plt.close(canvas)
     return written
 
@@ -105,57 +92,8 @@ def _title(dataset: str) -> str:
     return TITLES.get(dataset, dataset)
 
 
-def _panels(
-    plt: Any, count: int, width: float = 4.0, height: float = 3.4, margin: float = 0.0
-) -> tuple[Any, list[Any]]:
-    """A figure of `count` panels in up to three columns, `margin` inches wider than they need."""
-    columns = 2 if count == 4 else min(count, 3)
-    lines = -(-count // columns)
-    size = (width * columns + margin, height * lines)
-    canvas, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, layout="constrained")
-    flat = list(axes.ravel())
-    for unused in flat[count:]:
-        unused.set_visible(False)
-    return canvas, flat[:count]
-
-
-def _heading(canvas: Any, text: str) -> None:
-    canvas.suptitle(text, x=0.01, ha="left", fontweight="bold")
-
-
-def _log_scale(axis: Any) -> None:
-    """A logarithmic axis with plain numbers at 1, 2 and 5 times the powers of ten."""
-    ticker: Any = import_module("matplotlib.ticker")
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
-
-
 def _slug(text: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")
-
-
-def _bars(axis: Any, groups: Sequence[str], series: dict[str, list[tuple[float, float]]]) -> None:
-    """Grouped bars: name → (height, deviation) for each group."""
-    width = 0.8 / max(len(series), 1)
-    for i, (name, values) in enumerate(series.items()):
-        places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
-        heights, errors = [v[0] for v in values], [v[1] for v in values]
-        axis.bar(
-            places,
-            heights,
-            width * 0.92,
-            yerr=errors if any(errors) else None,
-            label=name,
-            color=COLOURS[i % len(COLOURS)],
-            hatch=HATCHES[i % len(HATCHES)],
-            edgecolor="white",
-            error_kw={"elinewidth": 1, "capsize": 2},
-        )
-    axis.set_xticks(range(len(groups)), groups)
-    axis.set_ylim(bottom=0)
-    axis.grid(axis="x", visible=False)
 
 
 def _two_ways(rows: Sequence[Row], study: str, caption: str) -> list[Figure]:
@@ -165,7 +103,7 @@ def _two_ways(rows: Sequence[Row], study: str, caption: str) -> list[Figure]:
         return []
 
     def paint(plt: Any) -> Any:
-        canvas, axes = _panels(plt, len(datasets))
+        canvas, axes = panels(plt, len(datasets))
         for axis, dataset in zip(axes, datasets, strict=True):
             series = {
                 str(row.parameters.get(study, "default")): [
@@ -174,11 +112,11 @@ def _two_ways(rows: Sequence[Row], study: str, caption: str) -> list[Figure]:
                 for row in mine
                 if row.dataset == dataset
             }
-            _bars(axis, [f"P@{k}" for k in KS], series)
+            bars(axis, [f"P@{k}" for k in KS], series)
             axis.set_title(_title(dataset))
             axis.set_ylabel("precision (%)")
         axes[0].legend(title=study, loc="upper right")
-        _heading(canvas, caption.partition(":")[0])
+        heading(canvas, caption.partition(":")[0])
         return canvas
 
     return [Figure(f"study-{_slug(study)}", caption, paint)]
@@ -193,7 +131,7 @@ def _time_curves(rows: Sequence[Row]) -> list[Figure]:
     def paint(plt: Any) -> Any:
         datasets = list(dict.fromkeys(row.dataset for row in mine))
         labels = list(dict.fromkeys(row.label for row in mine))
-        canvas, axes = _panels(plt, len(datasets), margin=1.5)
+        canvas, axes = panels(plt, len(datasets), margin=1.5)
         for axis, dataset in zip(axes, datasets, strict=True):
             for i, label in enumerate(labels):
                 points = sorted(
@@ -210,13 +148,13 @@ def _time_curves(rows: Sequence[Row]) -> list[Figure]:
                         marker=MARKERS[i % len(MARKERS)],
                         label=f"{label}, {measure}",
                     )
-            _log_scale(axis)
+            log_scale(axis)
             axis.set_xlabel("training time (s)")
             axis.set_ylabel("P@1 and P@5 (%)")
             axis.set_title(_title(dataset))
         handles, names = axes[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside right center")
-        _heading(canvas, "What more training time buys on two cores")
+        heading(canvas, "What more training time buys on two cores")
         return canvas
 
     caption = "Accuracy against training time on the same cores, as each method is given more."
@@ -254,7 +192,7 @@ def _scatter(
     place: Callable[[Row], float | None],
 ) -> Any:
     names = list(dict.fromkeys(name_of(r) for d in datasets for r in find(rows, d) if r.measured))
-    canvas, axes = _panels(plt, len(datasets), height=3.6, margin=2.0)
+    canvas, axes = panels(plt, len(datasets), height=3.6, margin=2.0)
     handles: dict[str, Any] = {}
     for axis, dataset in zip(axes, datasets, strict=True):
         for row in find(rows, dataset):
@@ -275,11 +213,11 @@ def _scatter(
                 markeredgecolor="black",
                 markeredgewidth=0.6,
             )[0]
-        _log_scale(axis)
+        log_scale(axis)
         axis.set_xlabel(unit)
         axis.set_ylabel("P@1 (%)")
         axis.set_title(_title(dataset))
-    _heading(canvas, f"Accuracy against {unit.partition(' (')[0]}")
+    heading(canvas, f"Accuracy against {unit.partition(' (')[0]}")
     canvas.legend(handles.values(), handles, loc="outside right center", title="method")
     return canvas
 
@@ -295,13 +233,13 @@ def _band_bars(rows: Sequence[Row]) -> list[Figure]:
 
     def paint(plt: Any) -> Any:
         tallest = max(len(find(rows, name)) for name in datasets)
-        canvas, axes = _panels(plt, len(datasets), width=4.2, height=1.2 + 0.42 * tallest)
+        canvas, axes = panels(plt, len(datasets), width=4.2, height=1.2 + 0.42 * tallest)
         for axis, dataset in zip(axes, datasets, strict=True):
             _band_panel(axis, [row for row in find(rows, dataset) if row.measured])
             axis.set_title(_title(dataset))
         handles, names = axes[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside lower center", ncols=3, title="labels")
-        _heading(canvas, "Labels found, by how frequent they are")
+        heading(canvas, "Labels found, by how frequent they are")
         return canvas
 
     caption = (
@@ -338,7 +276,7 @@ def _sweeps(rows: Sequence[Row]) -> list[Figure]:
     def paint(plt: Any) -> Any:
         mine = [row for row in rows if row.study in present and row.measured]
         datasets = list(dict.fromkeys(row.dataset for row in mine))
-        canvas, axes = _panels(plt, len(present))
+        canvas, axes = panels(plt, len(present))
         for axis, study in zip(axes, present, strict=True):
             for i, dataset in enumerate(datasets):
                 _curve(
@@ -348,7 +286,7 @@ def _sweeps(rows: Sequence[Row]) -> list[Figure]:
             axis.set_ylabel("P@1 on held-out points (%)")
             axis.set_title(study)
         axes[0].legend(title="data", loc="best")
-        _heading(canvas, "Effect of one parameter of DXML, the others fixed")
+        heading(canvas, "Effect of one parameter of DXML, the others fixed")
         return canvas
 
     caption = "Effect of one parameter at a time, the others fixed."

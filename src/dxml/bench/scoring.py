@@ -12,16 +12,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml import metrics
+from dxml.bands import BANDS, judge_groups, label_bands
 from dxml.bench.results import Stored, write_json
 from dxml.bench.sources import load_parts
 from dxml.topk import TopK
 
-__all__ = ["BANDS", "KS", "VERSION", "Truth", "label_bands", "score_all", "scores_of"]
+__all__ = ["KS", "VERSION", "Truth", "score_all", "scores_of"]
 
 VERSION = 2
 """Raise it when what is computed here changes: cached scores of another version are not used."""
 KS = (1, 3, 5)
-BANDS = ("head", "torso", "tail")
 
 
 @dataclass(frozen=True)
@@ -41,44 +41,14 @@ class Truth:
         return cls(test.Y, weights, label_bands(frequency))
 
 
-def label_bands(frequency: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-    """0, 1 or 2 for each label: head, torso and tail hold a third of all occurrences each.
-
-    Labels are taken from the most frequent on; one that straddles a border belongs to the band in
-    which it begins. Labels without training points are tail.
-
-    >>> label_bands(np.array([1, 6, 3, 2, 0])).tolist()
-    [2, 0, 1, 2, 2]
-    """
-    order = np.argsort(-frequency, kind="stable")
-    before = np.cumsum(frequency[order]) - frequency[order]
-    bands = np.empty(len(frequency), dtype=np.int8)
-    third = frequency.sum() / 3
-    bands[order] = (before >= third).astype(np.int8) + (before >= 2 * third)
-    bands[frequency == 0] = 2
-    return bands
-
-
-def _found(truth: Truth, ranking: TopK) -> dict[str, dict[str, float]]:
+def _found(truth: Truth, ranking: TopK, ks: list[int]) -> dict[str, dict[str, float]]:
     """Share of each band's occurrences in the test data that stand in the first k places."""
-    n_labels = truth.Y.shape[1]
-    present = np.bincount(truth.Y.indices, minlength=n_labels)
-    found: dict[str, dict[str, float]] = {}
-    for band, name in enumerate(BANDS):
-        inside = truth.bands == band
-        found[name] = {"labels": int(inside.sum()), "occurrences": int(present[inside].sum())}
-    for k in [k for k in KS if k <= ranking.k]:
-        predicted = ranking.head(k).to_csr(n_labels)
-        predicted.data = np.ones(predicted.nnz, dtype=bool)
-        right = np.bincount(predicted.multiply(truth.Y).tocsr().indices, minlength=n_labels)
-        for band, name in enumerate(BANDS):
-            hits = right[truth.bands == band].sum()
-            found[name][f"found@{k}"] = float(100 * hits / max(found[name]["occurrences"], 1))
-    return found
-
-
-def _are_probabilities(ranking: TopK) -> bool:
-    return bool(((ranking.scores >= 0) & (ranking.scores <= 1)).all())
+    groups = judge_groups(truth.Y, ranking, max(ks), truth.bands, len(BANDS))
+    return {
+        name: {"labels": group.labels, "occurrences": group.occurrences}
+        | {f"found@{k}": group.recall(k) for k in ks}
+        for name, group in zip(BANDS, groups, strict=True)
+    }
 
 
 def compute(ranking: TopK, truth: Truth) -> dict[str, Any]:
@@ -86,9 +56,9 @@ def compute(ranking: TopK, truth: Truth) -> dict[str, Any]:
     ks = [k for k in KS if k <= ranking.k]
     weights = truth.inverse_propensity
     scores = metrics.evaluate(truth.Y, ranking, ks=ks, inverse_propensity=weights)
-    if _are_probabilities(ranking):
+    if metrics.are_probabilities(ranking):
         scores |= {f"ECE@{k}": 100 * metrics.calibration_error(truth.Y, ranking, k) for k in ks}
-    return {"scores": scores, "bands": _found(truth, ranking)}
+    return {"scores": scores, "bands": _found(truth, ranking, ks)}
 
 
 def scores_of(stored: Stored, truth: Truth | None = None) -> dict[str, Any]:

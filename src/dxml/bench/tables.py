@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dxml.bands import BANDS
 from dxml.bench import markdown as md
 from dxml.bench.published import LARGE, PAPER_METHODS, SMALL, TITLES, Published
-from dxml.bench.scoring import BANDS, KS
+from dxml.bench.scoring import KS
 from dxml.bench.summary import Row
 
 __all__ = [

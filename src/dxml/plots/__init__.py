@@ -1,0 +1,55 @@
+"""Pictures of a trained model: what a person would rather see than read.
+
+Each picture is a dataclass with the numbers behind it (`numbers`) and a way to draw them (`paint`);
+`save` writes it as PNG, SVG or PDF. matplotlib (``dxml[plot]``) is imported when one is drawn.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from dxml.plots.frequency import FrequencyPlot, frequency_plot
+from dxml.plots.labels import LabelPlot, label_plot
+from dxml.plots.reliability import ReliabilityPlot, reliability_plot
+from dxml.plots.style import NothingToDrawError, check_target, pyplot, write
+from dxml.plots.training import TrainingPlot, training_plot
+
+__all__ = [
+    "FrequencyPlot",
+    "LabelPlot",
+    "NothingToDrawError",
+    "Plot",
+    "ReliabilityPlot",
+    "TrainingPlot",
+    "frequency_plot",
+    "label_plot",
+    "reliability_plot",
+    "save",
+    "training_plot",
+]
+
+PALETTE = 64
+"""Colours of a PNG: enough for flat areas and the edges of letters."""
+
+
+class Plot(Protocol):
+    """A picture that can be drawn."""
+
+    def numbers(self) -> dict[str, Any]:
+        """The numbers behind it, as JSON has them."""
+
+    def paint(self, plt: Any) -> Any:
+        """Draw it with matplotlib's pyplot; returns the figure."""
+
+
+def save(plot: Plot, path: str | Path) -> Path:
+    """Draw a picture into a file, whose suffix says how: .png, .svg or .pdf."""
+    target = check_target(Path(path))
+    with pyplot() as plt:
+        canvas = plot.paint(plt)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return write(canvas, target, PALETTE)
+        finally:
+            plt.close(canvas)
