@@ -148,7 +148,15 @@ def test_what_is_refused() -> None:
 
 def test_parameters_are_declared_once() -> None:
     declared = parameters_of(TextFeatures)
-    assert list(declared) == ["min_df", "word_ngrams", "char_ngrams", "lowercase", "sublinear_tf"]
+    assert list(declared) == [
+        "min_df",
+        "word_ngrams",
+        "char_ngrams",
+        "lowercase",
+        "sublinear_tf",
+        "sentences",
+        "tfidf",
+    ]
     assert all(parameter.help for parameter in declared.values())
 
 

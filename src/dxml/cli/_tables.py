@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from dxml._progress import Progress
     from dxml.tagger import Columns
     from dxml.text import TextTable
+    from dxml.thesaurus import Thesaurus
 
-__all__ = ["ENCODING", "ID", "LABELS", "SEPARATOR", "SKIP", "TEXT", "Reading"]
+__all__ = [
+    "ENCODING",
+    "ID",
+    "LABELS",
+    "LABEL_INFO",
+    "SEPARATOR",
+    "SKIP",
+    "TEXT",
+    "LabelTable",
+    "Reading",
+]
 
 TEXT = typer.Option(
     [],
@@ -33,6 +44,12 @@ SEPARATOR = typer.Option(
     "--label-separator",
     metavar="TEXT",
     help="Of a table: what stands between labels; ; or | are found by themselves.",
+)
+LABEL_INFO = typer.Option(
+    None,
+    "--label-info",
+    metavar="FILE",
+    help="A table of the labels: name, and description and parents if known; kept in the model.",
 )
 ENCODING = typer.Option("utf-8", "--encoding", help="Of a table: how its text is encoded.")
 SKIP = typer.Option(
@@ -110,3 +127,23 @@ class Reading:
         if columns.labels is None:
             raise ParameterError("say which column has the labels, such as --labels subjects.")
         return self.read(data, columns, progress)
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """What is known of the labels, and whether it is to be learnt."""
+
+    path: Path | None
+    learn: bool
+
+    def read(self, reading: Reading) -> Thesaurus | None:
+        """The table, encoded and separated like that of the texts."""
+        from dxml.thesaurus import read_thesaurus
+
+        if self.path is None:
+            if self.learn:
+                raise ParameterError("--learn-descriptions needs --label-info FILE.")
+            return None
+        return read_thesaurus(
+            self.path, encoding=reading.encoding, separator=reading.label_separator
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from dxml.exceptions import ParameterError
 from dxml.topk import TopK
 
-__all__ = ["write_predictions"]
+__all__ = ["Row", "write_predictions", "write_rows"]
 
-_Row = tuple[int | str, Sequence[tuple[int | str, float]]]
+Row = tuple[int | str, Sequence[tuple[int | str, float]]]
 
 
 def write_predictions(
@@ -46,7 +46,11 @@ def write_predictions(
         scores = ranking.to_csr(n_labels)
         _replace(output, lambda file: sp.save_npz(file, scores))
         return
-    rows = _rows(ranking, names, ids)
+    write_rows(_rows(ranking, names, ids), format, output, score)
+
+
+def write_rows(rows: Iterable[Row], format: str, output: Path | None, score: str) -> None:
+    """Write (point, its labels with their scores) rows as tsv or jsonl."""
     lines = (_tsv if format == "tsv" else _jsonl)(rows, score)
     if output is None:
         sys.stdout.writelines(lines)
@@ -54,13 +58,13 @@ def write_predictions(
         _replace(output, lambda file: file.writelines(line.encode() for line in lines))
 
 
-def _rows(ranking: TopK, names: Sequence[Any] | None, ids: Sequence[str] | None) -> Iterator[_Row]:
+def _rows(ranking: TopK, names: Sequence[Any] | None, ids: Sequence[str] | None) -> Iterator[Row]:
     for point, row in enumerate(ranking.rows()):
         labels = row if names is None else [(str(names[label]), score) for label, score in row]
         yield point if ids is None else ids[point], labels
 
 
-def _tsv(rows: Iterator[_Row], score: str) -> Iterator[str]:
+def _tsv(rows: Iterable[Row], score: str) -> Iterator[str]:
     yield f"point\trank\tlabel\t{score}\n"
     for point, row in rows:
         for rank, (label, value) in enumerate(row, start=1):
@@ -72,7 +76,7 @@ def _cell(value: int | str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else str(value)
 
 
-def _jsonl(rows: Iterator[_Row], score: str) -> Iterator[str]:
+def _jsonl(rows: Iterable[Row], score: str) -> Iterator[str]:
     for point, row in rows:
         labels = [{"label": label, score: round(value, 6)} for label, value in row]
         yield json.dumps({"point": point, "labels": labels}, ensure_ascii=False) + "\n"

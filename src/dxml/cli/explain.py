@@ -12,6 +12,7 @@ import typer
 from dxml.cli._options import MODEL
 
 if TYPE_CHECKING:
+    from dxml.tagger import TextTagger
     from dxml.tags import Explanation
 
 __all__ = ["explain"]
@@ -43,10 +44,10 @@ def explain(
         for each in found:
             typer.echo(json.dumps(each.to_dict(), ensure_ascii=False))
     else:
-        _print(found)
+        _print(found, tagger)
 
 
-def _print(found: list[Explanation]) -> None:
+def _print(found: list[Explanation], tagger: TextTagger) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -57,6 +58,8 @@ def _print(found: list[Explanation]) -> None:
         shares = f"{each.from_head:.0%} from the head, {each.from_neighbours:.0%} from neighbours"
         line = Text(each.name, style="bold")
         console.print(line.append(f"  {each.probability:.0%}; {shares}", style="not bold"))
+        if description := tagger.describe(each.name).description:
+            console.print(Text(f"  {description}", style="dim"))
         words = ", ".join(f"{word} {effect:+.2f}" for word, effect in each.words)
         console.print(Text(f"  words: {words or 'none by itself'}"))
         if each.neighbours:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import typer
 
 from dxml.cli._options import DATA, MODEL, QUIET, SPLIT
 from dxml.cli._tables import ENCODING, ID, SKIP, TEXT, Reading
+from dxml.exceptions import ParameterError
 
 __all__ = ["OutputFormat", "predict"]
 
@@ -34,6 +36,11 @@ def predict(
         help="tsv: point, rank, label, score a line; jsonl: an object a point; npz: sparse scores.",
     ),
     as_json: bool = typer.Option(False, "--json", help="The same as --format jsonl."),
+    with_parents: bool = typer.Option(
+        False,
+        "--with-parents",
+        help="Of a tagger with --label-info: add the broader labels of those found.",
+    ),
     split: int | None = SPLIT,
     text: list[str] = TEXT,
     id: str | None = ID,
@@ -54,9 +61,11 @@ def predict(
     chosen = OutputFormat.jsonl if as_json else format
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
     if (method := saved_method(model)) == TAGGER:
-        _predict_texts(data, model, top, output, chosen, split, reading, quiet)
+        _predict_texts(data, model, top, output, chosen, with_parents, split, reading, quiet)
         return
     reading.refuse(model, method)
+    if with_parents:
+        raise ParameterError(f"{model} holds no tagger, and so no parents: drop --with-parents.")
     estimator = load_model(model)
     widths = (estimator.n_features_in_, estimator.n_labels_)
     points = open_data(data, "test", split, widths=widths)
@@ -72,6 +81,7 @@ def _predict_texts(
     top: int,
     output: Path | None,
     format: OutputFormat,
+    with_parents: bool,
     split: int | None,
     reading: Reading,
     quiet: bool,
@@ -79,8 +89,7 @@ def _predict_texts(
     from dataclasses import replace
 
     from dxml.cli._progress import open_progress
-    from dxml.cli._write import write_predictions
-    from dxml.exceptions import ParameterError
+    from dxml.cli._write import Row, write_predictions, write_rows
     from dxml.tagger import TextTagger
 
     if split is not None:
@@ -90,6 +99,17 @@ def _predict_texts(
     with open_progress(quiet) as progress:
         table = reading.read(data, columns, progress)
         ranking = tagger.rank(table.texts, top, progress=progress)
+    if with_parents:
+        if format == OutputFormat.npz:
+            raise ParameterError("--format npz has no columns for parents: take tsv or jsonl.")
+        tags = tagger.named(ranking, with_parents=True)
+        points: Sequence[int | str] = range(len(tags)) if table.ids is None else table.ids
+        rows: list[Row] = [
+            (point, [(tag.name, tag.probability) for tag in row])
+            for point, row in zip(points, tags, strict=True)
+        ]
+        write_rows(rows, format.value, output, "probability")
+        return
     names = tagger.labels_
     write_predictions(
         ranking, len(names), names, format.value, output, ids=table.ids, score="probability"

@@ -7,7 +7,18 @@ from pathlib import Path
 import typer
 
 from dxml.cli._options import DATA, MODEL, QUIET, SPLIT, parse_assignments
-from dxml.cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading
+from dxml.cli._tables import (
+    ENCODING,
+    ID,
+    LABEL_INFO,
+    LABELS,
+    SEPARATOR,
+    SKIP,
+    TEXT,
+    LabelTable,
+    Reading,
+)
+from dxml.exceptions import ParameterError
 
 __all__ = ["train"]
 
@@ -27,6 +38,12 @@ def train(
     ),
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed, same model."),
     device: str = typer.Option("auto", "--device", help="auto, cpu or cuda."),
+    label_info: Path | None = LABEL_INFO,
+    learn_descriptions: bool = typer.Option(
+        False,
+        "--learn-descriptions",
+        help="Learn the descriptions of labels that few texts carry, or none, as texts.",
+    ),
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
@@ -40,7 +57,10 @@ def train(
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
-        _train_tagger(data, model, method, split, given, reading, quiet)
+        info = LabelTable(label_info, learn_descriptions)
+        _train_tagger(data, model, method, split, given, reading, info, quiet)
+    elif label_info or learn_descriptions:
+        raise ParameterError("--label-info goes with a table of texts: say --text and --labels.")
     else:
         _train_method(data, model, method or "joint", split, given, quiet)
 
@@ -52,11 +72,12 @@ def _train_tagger(
     split: int | None,
     settings: dict[str, str],
     reading: Reading,
+    info: LabelTable,
     quiet: bool,
 ) -> None:
     from dxml._progress import StageTimer
     from dxml.cli._progress import open_progress
-    from dxml.exceptions import ParameterError, did_you_mean
+    from dxml.exceptions import did_you_mean
     from dxml.tagger import TextTagger
 
     if method not in (None, "joint"):
@@ -73,7 +94,14 @@ def _train_tagger(
     with open_progress(quiet) as progress:
         timer = StageTimer(progress)
         table = reading.read_labelled(data, tagger.columns, timer)
-        tagger.fit(table.texts, table.labels or (), ids=table.ids, progress=timer)
+        tagger.fit(
+            table.texts,
+            table.labels or (),
+            ids=table.ids,
+            label_info=info.read(reading),
+            learn_descriptions=info.learn,
+            progress=timer,
+        )
         with timer.stage("save"):
             tagger.save(model)
     if not quiet:

@@ -11,6 +11,7 @@ from dxml.data.loading import (
     load_texts,
     open_data,
 )
+from dxml.data.pseudo_texts import make_texts
 from dxml.data.registry import REGISTRY, Archive, Conversion, DatasetInfo, Sdist, TextRecipe, lookup
 from dxml.data.splits import read_split
 from dxml.data.synthetic import make_planted, make_twin, train_test
@@ -32,6 +33,7 @@ __all__ = [
     "load_texts",
     "lookup",
     "make_planted",
+    "make_texts",
     "make_twin",
     "open_data",
     "read",

@@ -4,6 +4,8 @@ A text is lowered and cut into words of two or more letters or digits. A word th
 a text weighs (1 + log c) · idf, with idf = 1 + log((1 + n) / (1 + df)) over the n training texts,
 df of which hold the word; then a row is divided by its length. Character n-grams, where asked for,
 are columns of their own after the words; words and n-grams then count for half of a row each.
+The vectors of a sentence model, where asked for, are the last columns, and count for as much as
+each of the others, or stand alone.
 
 The values are those of ``TfidfVectorizer(sublinear_tf=True, min_df=…, dtype=numpy.float32)``, bit
 for bit. The code is ours because one text by itself is then quick to transform, and because what it
@@ -27,7 +29,8 @@ from sklearn.base import BaseEstimator
 
 from dxml._params import Range, check_params
 from dxml._progress import SILENT, Progress, Stage
-from dxml.exceptions import DataFormatError, NotFittedError
+from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
+from dxml.text.sentences import SentenceModel
 from dxml.text.strings import pack_strings, unpack_strings
 
 __all__ = ["TextFeatures"]
@@ -37,6 +40,7 @@ _find_words = _WORD.findall
 _BLOCK = 1000  # texts counted at a time
 _SHORTEST_GRAM = 3
 _CHAR = "char:"  # what the name of a character n-gram's column starts with
+_SENTENCE = "sentence:"  # and that of a sentence model's
 
 
 class TextFeatures(BaseEstimator):
@@ -60,12 +64,21 @@ class TextFeatures(BaseEstimator):
         ] = 0,
         lowercase: Annotated[bool, "whether capitals are made small"] = True,
         sublinear_tf: Annotated[bool, "1 + log(count) rather than the count"] = True,
+        sentences: Annotated[
+            str | None,
+            "name or folder of a sentence-transformers model, for columns of its vectors",
+        ] = None,
+        tfidf: Annotated[bool, "false: only the vectors of `sentences`, no words"] = True,
     ) -> None:
         self.min_df = min_df
         self.word_ngrams = word_ngrams
         self.char_ngrams = char_ngrams
         self.lowercase = lowercase
         self.sublinear_tf = sublinear_tf
+        self.sentences = sentences
+        self.tfidf = tfidf
+
+    _model: SentenceModel | None = None
 
     def fit(
         self, texts: Iterable[str], y: object = None, *, progress: Progress = SILENT
@@ -91,19 +104,21 @@ class TextFeatures(BaseEstimator):
             Rows of length 1; a text without a known word is an empty row.
         """
         check_params(self)
+        self._check_kinds()
         texts = _checked(texts)
         cutters = self._cutters()
+        self._model = None if self.sentences is None else SentenceModel(self.sentences)
         with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
             kinds = [_fit_kind(texts, cutter, self.min_df, stage) for cutter in cutters]
         counts = [counts for _, _, counts in kinds]
-        if not any(matrix.shape[1] for matrix in counts):
+        if counts and not any(matrix.shape[1] for matrix in counts):
             raise DataFormatError(
                 f"no word stands in {self.min_df} or more of the {len(texts)} texts. "
                 "Lower min_df, or give more texts."
             )
         self._vocabularies = [vocabulary for vocabulary, _, _ in kinds]
-        self.idf_ = np.concatenate([idf for _, idf, _ in kinds])
-        return self._weigh(counts)
+        self.idf_ = np.concatenate([np.empty(0, np.float32), *(idf for _, idf, _ in kinds)])
+        return self._rows(texts, counts, progress)
 
     def transform(self, texts: Iterable[str], *, progress: Progress = SILENT) -> csr_matrix:
         """The rows of `texts`; words that `fit` did not see, or too rarely, are left out."""
@@ -115,20 +130,30 @@ class TextFeatures(BaseEstimator):
                 _join(_count(texts, cutter(known.get), stage), len(known))
                 for cutter, known in kinds
             ]
-        return self._weigh(counts)
+        return self._rows(texts, counts, progress)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One name a column: the word, or ``char:`` and the n-gram."""
+        """One name a column: the word, ``char:`` and the n-gram, or ``sentence:`` and a number."""
         self._check_fitted()
-        words, *grams = self._vocabularies
-        return (*words, *(f"{_CHAR}{gram}" for kind in grams for gram in kind))
+        words, *grams = self._vocabularies or [{}]
+        width = 0 if self._model is None else self._model.width
+        return (
+            *words,
+            *(f"{_CHAR}{gram}" for kind in grams for gram in kind),
+            *(f"{_SENTENCE}{i}" for i in range(width)),
+        )
+
+    @property
+    def only_words(self) -> bool:
+        """Whether words that are no column make no difference."""
+        return not (self.char_ngrams or self.sentences)
 
     def words(self, text: str) -> dict[str, float]:
         """The distinct words of a text and what they weigh in it; those not known weigh 0."""
         self._check_fitted()
         found = Counter(_find_words(text.lower() if self.lowercase else text))
-        known, idf = self._vocabularies[0], self.idf_
+        known, idf = self._vocabularies[0] if self.tfidf else {}, self.idf_
         return {
             word: (1 + math.log(count) if self.sublinear_tf else count) * float(idf[known[word]])
             if word in known
@@ -149,7 +174,8 @@ class TextFeatures(BaseEstimator):
         """What a saved model holds of it, beside `get_params()`."""
         self._check_fitted()
         vocabulary, ends = pack_strings(chain(*self._vocabularies))
-        return {
+        probe = {} if self._model is None else {"text.sentences_probe": self._model.probe}
+        return probe | {
             "text.vocabulary": vocabulary,
             "text.vocabulary_ends": ends,
             "text.kinds": np.array([len(kind) for kind in self._vocabularies], dtype=np.int64),
@@ -160,7 +186,7 @@ class TextFeatures(BaseEstimator):
     def from_arrays(
         cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
     ) -> TextFeatures:
-        """The inverse of `get_params()` and `arrays()`."""
+        """The inverse of `get_params()` and `arrays()`; a sentence model must be the same."""
         features = cls(**params)
         terms = unpack_strings(arrays["text.vocabulary"], arrays["text.vocabulary_ends"])
         ends = np.cumsum(arrays["text.kinds"]).tolist()
@@ -169,14 +195,25 @@ class TextFeatures(BaseEstimator):
             for start, stop in zip([0, *ends], ends, strict=False)
         ]
         features.idf_ = np.asarray(arrays["text.idf"])
+        if features.sentences is not None:
+            probe = np.asarray(arrays["text.sentences_probe"])
+            features._model = SentenceModel.again(features.sentences, probe)
         return features
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "idf_"):
             raise NotFittedError("this TextFeatures has not been fitted. Call fit(texts) first.")
 
+    def _check_kinds(self) -> None:
+        if not self.tfidf and self.sentences is None:
+            raise ParameterError("tfidf=False leaves no features: name a model with sentences=.")
+        if not self.tfidf and self.char_ngrams:
+            raise ParameterError("char_ngrams are tf-idf too: leave them or tfidf=False out.")
+
     def _cutters(self) -> list[Callable[[_Find], _Cutter]]:
-        """One for each kind of column; given what finds a term's id, it cuts texts into ids."""
+        """One for each kind of term; given what finds a term's id, it cuts texts into ids."""
+        if not self.tfidf:
+            return []
         cutters: list[Callable[[_Find], _Cutter]] = [
             lambda find: _Words(find, self.lowercase, self.word_ngrams)
         ]
@@ -184,8 +221,21 @@ class TextFeatures(BaseEstimator):
             cutters.append(lambda find: _Grams(find, self.lowercase, self.char_ngrams))
         return cutters
 
-    def _weigh(self, kinds: list[csr_matrix]) -> csr_matrix:
-        """Counts of each kind of column → tf-idf, each kind and then each row of length 1."""
+    def _rows(
+        self, texts: Sequence[str], kinds: list[csr_matrix], progress: Progress
+    ) -> csr_matrix:
+        """Each kind of column with rows of length 1, joined to rows of length 1."""
+        self._weigh(kinds)
+        if self._model is not None:
+            kinds = [*kinds, csr_matrix(self._model.encode(texts, progress))]
+        if len(kinds) == 1:
+            return kinds[0]
+        joined = csr_matrix(hstack(kinds, format="csr"))
+        _normalise(joined)
+        return joined
+
+    def _weigh(self, kinds: list[csr_matrix]) -> None:
+        """Counts of each kind of term → tf-idf, in place, rows of length 1."""
         start = 0
         for counts in kinds:
             weights = counts.data.astype(np.float32)
@@ -196,11 +246,6 @@ class TextFeatures(BaseEstimator):
             counts.data = weights
             _normalise(counts)
             start += counts.shape[1]
-        if len(kinds) == 1:
-            return kinds[0]
-        joined = csr_matrix(hstack(kinds, format="csr"))
-        _normalise(joined)
-        return joined
 
 
 _Find = Callable[[str], int | None]

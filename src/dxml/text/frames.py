@@ -18,9 +18,15 @@ _BATCH = 1024  # rows of a Parquet file held at a time
 
 
 def read_parquet(
-    path: Path, columns: tuple[str, ...], progress: Progress = SILENT
+    path: Path,
+    columns: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    progress: Progress = SILENT,
 ) -> Iterator[tuple[str, Row]]:
-    """The rows of a Parquet file, each with the words that say where it stands."""
+    """The rows of a Parquet file, each with the words that say where it stands.
+
+    `columns` must be there; of the `optional` ones those that are.
+    """
     if path.suffix in COMPRESSIONS:
         raise DataFormatError(
             f"{path}: a Parquet file is compressed inside. Unpack the {path.suffix} first."
@@ -34,11 +40,13 @@ def read_parquet(
         ) from None
     try:
         with parquet.ParquetFile(path) as file:
-            check_columns(str(path), columns, file.schema_arrow.names)
+            present = file.schema_arrow.names
+            check_columns(str(path), columns, present)
+            read = [*columns, *(name for name in optional if name in present)]
             total = file.metadata.num_rows
             with progress.stage(f"read {path.name}", total, "rows") as stage:
                 number = 0
-                for batch in file.iter_batches(_BATCH, columns=list(columns) or None):
+                for batch in file.iter_batches(_BATCH, columns=read or None):
                     for row in batch.to_pylist():
                         number += 1
                         yield f"{path} row {number}", row
@@ -50,7 +58,9 @@ def read_parquet(
         ) from error
 
 
-def read_frame(frame: Any, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
+def read_frame(
+    frame: Any, columns: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Row]]:
     """The rows of a frame (pandas, polars, an Arrow table), or of a dict of lists."""
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None and not isinstance(frame, dict):
@@ -58,7 +68,9 @@ def read_frame(frame: Any, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]
             f"expected a path, a frame or a dict of lists, found a {type(frame).__name__}. "
             "Put the texts into a dict, such as {'text': [...]}."
         )
-    check_columns("the table", columns, [str(name) for name in (frame if names is None else names)])
+    present = [str(name) for name in (frame if names is None else names)]
+    check_columns("the table", columns, present)
+    columns = (*columns, *(name for name in optional if name in present))
     values = [_as_list(frame[name]) for name in columns]
     if len(set(map(len, values))) > 1:
         sizes = ", ".join(

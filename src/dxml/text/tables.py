@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,17 @@ from typing import Any
 from dxml._progress import SILENT, Progress
 from dxml.exceptions import DataFormatError
 from dxml.text.frames import read_frame, read_parquet
-from dxml.text.rows import Problems, TableFormat, read_rows, recognise
+from dxml.text.rows import Problems, Row, TableFormat, read_rows, recognise
 
-__all__ = ["TableFormat", "TextTable", "read_table"]
+__all__ = [
+    "Cells",
+    "TableFormat",
+    "TextTable",
+    "WrongType",
+    "open_rows",
+    "read_table",
+    "split_labels",
+]
 
 SEPARATORS = (";", "|")
 """Tried in this order where labels are one text and no separator is given."""
@@ -129,44 +137,56 @@ def read_table(
     texts = (text,) if isinstance(text, str) else tuple(text)
     wanted = (*texts, *(name for name in (labels, id) if name is not None))
     problems = Problems(skip_bad_rows)
-    if isinstance(source, str | Path):
-        path = Path(source)
-        chosen = recognise(path, format)
-        if chosen == "parquet":
-            rows = read_parquet(path, wanted, progress)
-        else:
-            rows = read_rows(
-                path,
-                chosen,
-                columns=wanted,
-                encoding=encoding,
-                problems=problems,
-                progress=progress,
-            )
-    else:
-        rows = read_frame(source, wanted)
-    columns = _Columns(texts, labels, id, listed=label_separator is None)
+    rows = open_rows(
+        source, wanted, format=format, encoding=encoding, problems=problems, progress=progress
+    )
+    columns = Cells(texts, labels, id, listed=label_separator is None)
     for where, row in rows:
         try:
             columns.add(row)
-        except _WrongType as error:
+        except WrongType as error:
             problems.add(where, str(error))
     if problems.count and not columns.texts:
         raise DataFormatError(f"none of {problems.count} rows is good. {problems.messages[0]}")
     return TextTable(
         texts=tuple(columns.texts),
-        labels=None if labels is None else _split(columns.labels, label_separator),
+        labels=None if labels is None else split_labels(columns.labels, label_separator),
         ids=None if id is None else tuple(columns.ids),
         skipped=problems.count,
         problems=tuple(problems.messages),
     )
 
 
-class _WrongType(Exception):
+def open_rows(
+    source: Any,
+    wanted: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    *,
+    format: TableFormat | None = None,
+    encoding: str = "utf-8",
+    problems: Problems | None = None,
+    progress: Progress = SILENT,
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a file, a frame or a dict of lists, each with the words that say where it stands.
+
+    The `wanted` columns must be there, the `optional` ones may be; there may be others in a row.
+    """
+    if not isinstance(source, str | Path):
+        return read_frame(source, wanted, optional)
+    path = Path(source)
+    chosen = recognise(path, format)
+    if chosen == "parquet":
+        return read_parquet(path, wanted, optional, progress)
+    return read_rows(
+        path, chosen, columns=wanted, encoding=encoding, problems=problems, progress=progress
+    )
+
+
+class WrongType(Exception):
     """A cell holds something else than text or labels."""
 
 
-class _Columns:
+class Cells:
     """The cells that are wanted, checked row by row."""
 
     def __init__(
@@ -196,11 +216,9 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _fail(column: str, expected: str, value: Any) -> _WrongType:
+def _fail(column: str, expected: str, value: Any) -> WrongType:
     found = f"{type(value).__name__}, {value!r:.40}"
-    return _WrongType(
-        f"expected {expected} in column {column!r}, found a {found}. Correct the cell"
-    )
+    return WrongType(f"expected {expected} in column {column!r}, found a {found}. Correct the cell")
 
 
 def _text(column: str, value: Any) -> str:
@@ -251,7 +269,7 @@ def _parse_list(column: str, text: str) -> Any:
         raise _fail(column, "a list of labels", text) from None
 
 
-def _split(
+def split_labels(
     cells: list[str | tuple[str, ...]], separator: str | None
 ) -> tuple[tuple[str, ...], ...]:
     """Every cell as a tuple of labels."""
