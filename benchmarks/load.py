@@ -8,6 +8,7 @@ Each client has one connection and sends its next request when the last is answe
 are the test points of a data set that dxml knows (texts or features, as the model takes), or the
 lines of a file. The service is asked for a second first, unmeasured. Only the standard library is
 used for the requests; both programs share the machine, unless --url says otherwise.
+`make load` starts a service and asks it so: benchmarks/load_tier.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,7 +37,11 @@ def load_points(name: str | None, texts: Path | None, takes: str) -> list[Any]:
 
     if takes == "text":
         return list(load_texts(name, "test").texts[:2000])
-    X = load_dataset(name, "test").X[:2000]
+    return feature_points(load_dataset(name, "test").X[:2000])
+
+
+def feature_points(X: Any) -> list[dict[int, float]]:
+    """Sparse rows as the service takes them."""
     return [
         {int(column): float(value) for column, value in zip(row.indices, row.data, strict=True)}
         for row in X
@@ -94,6 +100,43 @@ async def load(
     return found
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a service did under load; p50 and p99 in milliseconds."""
+
+    requests: int
+    seconds: float
+    per_second: float
+    p50: float
+    p99: float
+    errors: Counter[str]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.requests:,} requests in {self.seconds:.1f} s\n"
+            f"requests a second  {self.per_second:8.1f}\n"
+            f"p50 in ms          {self.p50:8.1f}\n"
+            f"p99 in ms          {self.p99:8.1f}\n"
+            f"errors             {self.errors.total():8d}  {dict(self.errors) or ''}"
+        )
+
+
+def measure(url: str, points: list[Any], takes: str, top: int, clients: int, s: float) -> Measured:
+    """Ask for a second, then for `s` seconds and measure."""
+    where = urlsplit(url)
+    host, port = where.hostname or "127.0.0.1", where.port or 80
+    requests = make_requests(points, takes, where.netloc, top)
+    asyncio.run(load(host, port, requests, clients, 1))
+    start = time.perf_counter()
+    found = asyncio.run(load(host, port, requests, clients, s))
+    taken = time.perf_counter() - start
+    times = sorted(seconds for _, seconds in found)
+    errors = Counter(status for status, _ in found if status != "200")
+    p50, p99 = (1000 * times[int(share * len(times))] for share in (0.5, 0.99))
+    answered = len(found) - errors.total()
+    return Measured(len(found), taken, answered / taken, p50, p99, errors)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -103,25 +146,14 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=5)
     parser.add_argument("--data", help="a data set that dxml knows; its test points are sent")
     parser.add_argument("--texts", type=Path, help="a file with a text on each line")
-    options = parser.parse_args()
-    with urllib.request.urlopen(f"{options.url}/health") as answer:
+    asked = parser.parse_args()
+    with urllib.request.urlopen(f"{asked.url}/health") as answer:
         health = json.load(answer)
-    print(f"{health['points']:,} points, {health['labels']:,} labels, takes {health['takes']}")
-    where = urlsplit(options.url)
-    host, port = where.hostname or "127.0.0.1", where.port or 80
-    points = load_points(options.data, options.texts, health["takes"])
-    requests = make_requests(points, health["takes"], where.netloc, options.top)
-    asyncio.run(load(host, port, requests, options.clients, 1))
-    start = time.perf_counter()
-    found = asyncio.run(load(host, port, requests, options.clients, options.seconds))
-    taken = time.perf_counter() - start
-    times = sorted(seconds for _, seconds in found)
-    errors = Counter(status for status, _ in found if status != "200")
-    print(f"{options.clients} clients, {taken:.1f} s, {len(found):,} requests")
-    print(f"requests a second  {(len(found) - errors.total()) / taken:8.1f}")
-    for share in (0.5, 0.99):
-        print(f"p{100 * share:.0f} in ms          {1000 * times[int(share * len(times))]:8.1f}")
-    print(f"errors             {errors.total():8d}  {dict(errors) or ''}")
+    takes = health["takes"]
+    print(f"{health['points']:,} points, {health['labels']:,} labels, takes {takes}")
+    points = load_points(asked.data, asked.texts, takes)
+    print(f"{asked.clients} clients", flush=True)
+    print(measure(asked.url, points, takes, asked.top, asked.clients, asked.seconds))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_names_come_out(fitted: TextTagger) -> None:
 
 def test_one_text_or_many(fitted: TextTagger) -> None:
     one = fitted.tag("Hering im Netz", top=3)
-    assert fitted.tag(["Hering im Netz", "Oper"], top=3)[0] == one
+    among_others = fitted.tag(["Hering im Netz", "Oper"], top=3)[0]
+    assert [tag.name for tag in among_others] == [tag.name for tag in one]
+    assert [p for _, p in among_others] == pytest.approx([p for _, p in one], abs=1e-6)
     assert all(isinstance(tag, Tag) for tag in one)
     assert [tag.probability for tag in one] == sorted((p for _, p in one), reverse=True)
     assert len(fitted.tag("Hering", top=50)) <= 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml.catching_up import NEARBY, catch_up
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError
 from dxml.joint import Joint
+from dxml.joint_parts import without_self
 from dxml.kernel import Kernel, KernelVote, extend_kernel, fit_kernel
 from dxml.linear import fit_linear, label_tasks
 from dxml.methods import load_model
@@ -26,6 +30,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "wide": {"candidates": "all", "width": 64, "epochs": 8},
     "all, int8": {"candidates": "nearest", "width": 64, "epochs": 8, "precision": "int8"},
 }
+ROOT = Path(__file__).parents[1]
 Rows = npt.NDArray[np.int64]
 KNOWN = 10  # of the 12 labels; the last two are new
 
@@ -181,6 +186,14 @@ def test_an_extended_kernel_solves_its_block(sparse: bool) -> None:
     others = np.setdiff1d(np.arange(20), rows)
     assert (some.votes[others, :3] == known.votes[others]).all() and not some.votes[others, 3].any()
     assert isinstance(some, KernelVote) and some.points.shape == (30, 8)
+    relations = np.arange(9, dtype=np.float32).reshape(3, 3)
+    related = extend_kernel(
+        replace(known, relations=relations), truth[:20], X[20:], truth[20:], rows, cpu
+    )
+    assert (related.votes == some.votes).all()  # labels are told apart before they are related
+    own = some.scores(X, cpu)
+    assert related.scores(X, cpu)[:, :3] == pytest.approx(own[:, :3] + own[:, :3] @ relations)
+    assert (related.scores(X, cpu)[:, 3] == own[:, 3]).all()  # the new label, to no other
 
 
 def test_a_text_that_says_nothing_teaches_nothing(planted: Dataset) -> None:
@@ -269,3 +282,89 @@ def test_a_new_label_is_told_from_the_points_nearby(fitted: Joint, planted: Data
     assert signs[-2] == 1 and (signs[:-2] <= 0).all() and (signs[:-1] == 1).sum() == 1
     near, _ = known.search(model.parts_.points[[-2]], 50, "cpu")
     assert (signs[near[0][:40]] == -1).all()
+
+
+def test_catching_up_uses_all_points(model: Joint, planted: Dataset, halves: Any) -> None:
+    """Right after adding it is about as good as training again, and saved as it is."""
+    _, fresh, test = halves
+    model.partial_fit(planted.X[fresh], planted.Y[fresh])
+    added, mixture = model.parts_, model.mixture_
+    model.catch_up()
+    assert model.mixture_ is mixture
+    assert (model.parts_.n_neighbors, model.parts_.power) == (added.n_neighbors, added.power)
+    assert (model.parts_.labels != added.labels).nnz == 0
+    caught = precision_at_k(planted.Y[test], model.predict_topk(planted.X[test], 1), 1)[0]
+    again = copy_of(model).refit().predict_topk(planted.X[test], 1)
+    assert caught > precision_at_k(planted.Y[test], again, 1)[0] - 0.04
+
+
+@pytest.mark.parametrize("fitted", ["linear"], indirect=True)
+def test_catching_up_moves_linear_weights_to_less_loss(
+    fitted: Joint, planted: Dataset, halves: Any
+) -> None:
+    """½ ‖w − w₀‖² + C' Σ loss is lower than where it starts, and no weight goes far."""
+    model = copy_of(fitted)
+    model.partial_fit(planted.X[halves[1]], planted.Y[halves[1]])
+    parts, how = model.parts_, model._lessons()
+    near = without_self(*parts.search(parts.points, how.n_negatives + 1, "cpu"))
+    task = label_tasks(parts.labels, parts.shortlist(*near, how.n_negatives))
+    assert parts.linear is not None
+    before = parts.linear.weights.toarray()
+
+    def objective(weights: Any) -> float:
+        scores = (parts.points @ weights.T).T - 1  # (n_labels, n_samples)
+        signs = task.points.toarray()
+        loss = np.where(signs != 0, np.maximum(0, 1 - signs * scores) ** 2, 0).sum()
+        return float(0.5 * np.square(weights - before).sum() + NEARBY * how.C * loss)
+
+    after = catch_up(parts, how).linear
+    assert after is not None
+    assert objective(after.weights.toarray()) < 0.8 * objective(before)
+
+
+@pytest.mark.parametrize("fitted", ["kernel"], indirect=True)
+def test_catching_up_solves_the_kernel_for_all_points(
+    fitted: Joint, planted: Dataset, halves: Any
+) -> None:
+    model = copy_of(fitted)
+    model.partial_fit(planted.X[halves[1]], planted.Y[halves[1]]).catch_up()
+    parts = model.parts_
+    assert parts.kernel is not None
+    cpu = torch.device("cpu")
+    whole = fit_kernel(parts.points, parts.labels, parts.kernel.kernel, cpu)
+    assert parts.kernel.votes == pytest.approx(whole.votes, abs=0.01)  # 16 bits
+
+
+@pytest.mark.parametrize("fitted", ["kernel"], indirect=True)
+def test_a_kernel_that_is_too_large_to_solve_stays(fitted: Joint) -> None:
+    model = copy_of(fitted)
+    model.memory_gb = 1e-9
+    before = model.parts_.kernel
+    assert before is not None
+    votes = model.catch_up().parts_.kernel
+    assert votes is not None and (votes.votes == before.votes).all()
+
+
+def test_before_added_caught_up_and_trained_again_are_in_order() -> None:
+    """The benchmark's own measurement, on planted data."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "teaching.py"))
+    data = make_planted(1500, 400, 60, labels_per_point=2, random_state=1)
+    train, test = data.take(range(1200)), data.take(range(1200, 1500))
+    case = script["make_case"](
+        train.Y, test.Y, lambda known, added: (train.X[known], train.X[added], test.X, None)
+    )
+    assert case.n_labels == 54 and case.added[1][:, 54:].sum(axis=1).min() >= 1
+    rows = script["measure"](case, Joint(device="cpu", candidates="nearest", width=0))
+    means = {row["what"]: np.mean(row["with held-out labels"]) for row in rows}
+    before, added, caught, again = means.values()
+    assert before < added - 3
+    assert added < caught + 1 and caught < again + 2 and again < caught + 2
+    found = [row["held-out labels found"] for row in rows]
+    assert found[0] == 0 and min(found[1:]) > 50
+
+
+def test_the_page_says_what_is_stored() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "teaching.py"))
+    text = script["PAGE"].read_text("utf-8")
+    shown = text.split(script["BEGIN"])[1].split(script["END"])[0]
+    assert shown.strip() == script["render"]().strip(), "run: make docs"

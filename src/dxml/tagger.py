@@ -7,10 +7,8 @@ texts it rests on. It learns from more texts without being trained anew (`dxml.t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import count, islice
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -19,8 +17,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from dxml._known_texts import (
+    KnownTexts,
+    checked_ids,
+    checked_names,
+    checked_pair,
+    first_line,
+    indicator,
+)
 from dxml._params import Parameter, parameters_of
-from dxml._progress import SILENT, Progress
+from dxml._progress import SILENT, Progress, StageTimer
 from dxml._storage import read_folder, write_folder
 from dxml.exceptions import (
     DataFormatError,
@@ -34,13 +40,13 @@ from dxml.joint import Joint
 from dxml.methods import TAGGER
 from dxml.tags import Explanation, Neighbour, Tag
 from dxml.text.features import TextFeatures
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml.thesaurus import LabelInfo, Thesaurus, close_name, read_thesaurus
 from dxml.topk import TopK
 
-__all__ = ["Columns", "TextTagger"]
+__all__ = ["Columns", "TakenUp", "TextTagger"]
 
+FEW = 5  # texts of a label, from which on its description is not needed
 MOST_WORDS = 50  # left out one by one for an explanation: the heaviest
-TITLE = 120  # characters of a title
 _FIXED: dict[str, Any] = {"scaling": "rows"}  # rows of tf-idf have length 1 already
 
 
@@ -54,34 +60,12 @@ class Columns:
     label_separator: str | None = None
 
 
-@dataclass
-class _Points:
-    """What is known of the points beside their features: their labels' names, ids and titles."""
+@dataclass(frozen=True)
+class TakenUp:
+    """What a service was taught and the model knows: a journal, up to an entry of it."""
 
-    names: list[str]
-    ids: list[str]
-    titles: list[str]
-    column: dict[str, int] = field(init=False, repr=False)
-    row: dict[str, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.column = {name: i for i, name in enumerate(self.names)}
-        self.row = {id: i for i, id in enumerate(self.ids)}
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        found: dict[str, npt.NDArray[Any]] = {}
-        for what in ("names", "ids", "titles"):
-            packed, ends = pack_strings(getattr(self, what))
-            found |= {f"tagger.{what}": packed, f"tagger.{what}_ends": ends}
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> _Points:
-        names, ids, titles = (
-            unpack_strings(arrays[f"tagger.{what}"], arrays[f"tagger.{what}_ends"])
-            for what in ("names", "ids", "titles")
-        )
-        return cls(names, ids, titles)
+    journal: str
+    number: int
 
 
 class TextTagger:
@@ -99,6 +83,10 @@ class TextTagger:
     model : Joint
     columns : Columns or None
         Where the table of the training texts had them; the command line keeps it here.
+    thesaurus : Thesaurus or None
+        Descriptions and parents of labels; see `describe`.
+    taken_up : TakenUp or None
+        The lessons of a service that need not be applied to it again; see `dxml.service.store`.
 
     Examples
     --------
@@ -117,7 +105,9 @@ class TextTagger:
         self.features = TextFeatures(**{k: v for k, v in settings.items() if k in ours})
         self.model = Joint(**{k: v for k, v in settings.items() if k not in ours}, **_FIXED)
         self.columns: Columns | None = None
-        self._points: _Points | None = None
+        self.thesaurus: Thesaurus | None = None
+        self.taken_up: TakenUp | None = None
+        self._points: KnownTexts | None = None
 
     @staticmethod
     def parameters() -> dict[str, Parameter]:
@@ -151,6 +141,8 @@ class TextTagger:
         labels: Iterable[Iterable[str]],
         *,
         ids: Sequence[str] | None = None,
+        label_info: Any = None,
+        learn_descriptions: bool = False,
         progress: Progress = SILENT,
     ) -> Self:
         """Learn from texts and the names of their labels.
@@ -161,29 +153,60 @@ class TextTagger:
         labels : a list of names for each text; it may be empty
         ids : sequence of str, optional
             What to call the texts in explanations, each by another name; "0", "1", … by default.
+        label_info : path, frame, dict of lists or Thesaurus, optional
+            Descriptions and parents of labels, as `dxml.thesaurus.read_thesaurus` reads them.
+        learn_descriptions : bool
+            Whether the descriptions of labels that fewer than 5 texts carry, or none, are learnt as
+            texts that carry them; their ids are "label:" and the name.
         progress : Progress
             Hears of the long steps.
         """
-        texts, rows = _checked_pair(texts, labels)
-        ids = _checked_ids(ids, len(texts), ())
+        texts, rows = checked_pair(texts, labels)
+        ids = checked_ids(ids, len(texts), ())
+        thesaurus = None if label_info is None else read_thesaurus(label_info)
+        if learn_descriptions and thesaurus is None:
+            raise ParameterError("learn_descriptions needs label_info, a table with descriptions.")
+        described = thesaurus.as_texts(rows, FEW) if thesaurus and learn_descriptions else {}
+        more = [f"label:{name}" for name in described]
+        checked_ids([*ids, *more], len(ids) + len(more), ())
         names = sorted(set().union(*rows))
         features, model = clone(self.features), clone(self.model)  # nothing changes by halves
-        X = features.fit_transform(texts, progress=progress)
-        points = _Points(names, ids, [_title(text) for text in texts])
-        model.fit(X, _indicator(rows, points.column), progress=progress)
+        timer = StageTimer(progress)
+        X = features.fit_transform([*texts, *described.values()], progress=timer)
+        points = KnownTexts(names, ids, [first_line(text) for text in texts])
+        model.fit(X[: len(texts)], indicator(rows, points.column), progress=progress)
+        model.seconds_ = timer.seconds | model.seconds_
         self.features, self.model, self._points = features, model, points
+        self.thesaurus, self.taken_up = thesaurus, None
+        if described:  # after the fit: probabilities are those of real texts
+            self.learn(list(described.values()), [[name] for name in described], ids=more)
         return self
 
     @overload
     def tag(  # type: ignore[overload-overlap]  # a str is a sequence of str
-        self, texts: str, top: int = 5, threshold: float | None = None
+        self,
+        texts: str,
+        top: int = 5,
+        threshold: float | None = None,
+        *,
+        with_parents: bool = False,
     ) -> list[Tag]: ...
     @overload
     def tag(
-        self, texts: Sequence[str], top: int = 5, threshold: float | None = None
+        self,
+        texts: Sequence[str],
+        top: int = 5,
+        threshold: float | None = None,
+        *,
+        with_parents: bool = False,
     ) -> list[list[Tag]]: ...
     def tag(
-        self, texts: str | Sequence[str], top: int = 5, threshold: float | None = None
+        self,
+        texts: str | Sequence[str],
+        top: int = 5,
+        threshold: float | None = None,
+        *,
+        with_parents: bool = False,
     ) -> list[Tag] | list[list[Tag]]:
         """The most probable labels, best first: a list for one text, a list of lists for several.
 
@@ -193,11 +216,41 @@ class TextTagger:
             Labels a text, at most.
         threshold : float, optional
             Only labels of at least this probability; it may be none.
+        with_parents : bool
+            Whether all broader labels of those are added, each as probable as the most probable
+            that it stands above.
         """
         ranking = self.rank([texts] if isinstance(texts, str) else texts, top)
+        tags = self.named(ranking, threshold, with_parents=with_parents)
+        return tags[0] if isinstance(texts, str) else tags
+
+    def named(
+        self, ranking: TopK, threshold: float | None = None, *, with_parents: bool = False
+    ) -> list[list[Tag]]:
+        """The names of what `rank` gave, as `tag` gives them."""
         names, least = self._known.names, -1.0 if threshold is None else threshold
         tags = [[Tag(names[i], p) for i, p in row if p >= least] for row in ranking.rows()]
-        return tags[0] if isinstance(texts, str) else tags
+        return [self._raised(row) for row in tags] if with_parents else tags
+
+    def _raised(self, tags: list[Tag]) -> list[Tag]:
+        """With the broader labels; a label before what is broader and no more probable."""
+        if self.thesaurus is None:
+            raise ParameterError(
+                "this tagger knows no parents of labels. Give label_info when it is trained."
+            )
+        best: dict[str, float] = {}
+        for name, probability in tags:  # most probable first
+            for each in (name, *self.thesaurus.ancestors(name)):
+                best.setdefault(each, probability)
+        return [Tag(name, probability) for name, probability in best.items()]
+
+    def describe(self, name: str) -> LabelInfo:
+        """What is known of a label: its description, its parents, the way to it, its children."""
+        thesaurus = self.thesaurus or Thesaurus({}, {})
+        if name not in self._known.column and name not in thesaurus:
+            close = close_name(name, [*self._known.names, *thesaurus])
+            raise ParameterError(f"there is no label {name!r}{close}.")
+        return thesaurus.info(name)
 
     def rank(self, texts: Sequence[str], top: int = 5, *, progress: Progress = SILENT) -> TopK:
         """As `tag`, with the labels by their columns; see `labels_`."""
@@ -250,22 +303,25 @@ class TextTagger:
     ) -> tuple[list[str], npt.NDArray[np.float32]]:
         """The heaviest words of a text, and their effect on each label, (n_words, n_labels)."""
         weights = self.features.words(text)
-        if not self.features.char_ngrams:  # words that are no column can then have no effect
+        if self.features.only_words:  # others have no effect then
             weights = {word: weight for word, weight in weights.items() if weight}
         words = sorted(weights, key=lambda word: -weights[word])[:MOST_WORDS]
         without = self.features.transform([self.features.without_word(text, w) for w in words])
         return words, self.model.effects(X, without, labels)
 
     def _neighbour(self, voter: Any) -> Neighbour:
-        known, labels = self._known, self.model.parts_.labels
-        own = labels.indices[labels.indptr[voter.point] : labels.indptr[voter.point + 1]]
+        known = self._known
         return Neighbour(
             known.ids[voter.point],
             known.titles[voter.point],
             voter.similarity,
             voter.weight,
-            tuple(known.names[label] for label in own),
+            tuple(self._names_of(voter.point)),
         )
+
+    def _names_of(self, row: int) -> list[str]:
+        names, labels = self._known.names, self.model.parts_.labels
+        return [names[i] for i in labels.indices[labels.indptr[row] : labels.indptr[row + 1]]]
 
     def learn(
         self,
@@ -286,16 +342,16 @@ class TextTagger:
             As in `fit`; ids go on from the number of texts by default.
         """
         known = self._known
-        texts, rows = _checked_pair(texts, labels)
-        ids = _checked_ids(ids, len(texts), known.ids)
+        texts, rows = checked_pair(texts, labels)
+        ids = checked_ids(ids, len(texts), known.ids)
         X = self.features.transform(texts)
         new = sorted(set().union(*rows) - known.column.keys())
         names = [*known.names, *new]
-        Y = _indicator(rows, {name: i for i, name in enumerate(names)})
+        Y = indicator(rows, {name: i for i, name in enumerate(names)})
         replaced = [known.row[id] for id in ids if id in known.row]
         self.model.partial_fit(X, Y)
-        titles = [*known.titles, *(_title(text) for text in texts)]
-        self._points = _Points(names, [*known.ids, *ids], titles)
+        titles = [*known.titles, *(first_line(text) for text in texts)]
+        self._points = KnownTexts(names, [*known.ids, *ids], titles)
         if replaced:
             self._drop(replaced)
         return self
@@ -305,16 +361,27 @@ class TextTagger:
         self._drop([self._row(id)])
         return self
 
+    def labels_of(self, id: str) -> list[str]:
+        """The names of the labels that a known text carries."""
+        return self._names_of(self._row(id))
+
     def remove_label(self, id: str, name: str) -> Self:
         """Take a wrong label off a text that was learnt."""
-        known, row = self._known, self._row(id)
-        labels = self.model.parts_.labels
-        own = [known.names[i] for i in labels.indices[labels.indptr[row] : labels.indptr[row + 1]]]
+        row, own = self._row(id), self.labels_of(id)
         if name not in own:
             raise ParameterError(
                 f"the text {id!r} does not carry the label {name!r}{did_you_mean(name, own)}"
             )
-        self.model.remove_label(row, known.column[name])
+        self.model.remove_label(row, self._known.column[name])
+        return self
+
+    def catch_up(self, *, progress: Progress = SILENT) -> Self:
+        """Train the parts on from where they are, with all the texts that are known.
+
+        A good deal quicker than `refit`, and about as good; see `Joint.catch_up`.
+        """
+        _ = self._known
+        self.model.catch_up(progress=progress)
         return self
 
     def refit(self, *, progress: Progress = SILENT) -> Self:
@@ -333,7 +400,7 @@ class TextTagger:
         self.model.forget(rows)
         kept = [row for row in range(len(known.ids)) if row not in gone]
         ids, titles = [known.ids[row] for row in kept], [known.titles[row] for row in kept]
-        self._points = _Points(known.names, ids, titles)
+        self._points = KnownTexts(known.names, ids, titles)
 
     def _row(self, id: str) -> int:
         row = self._known.row.get(id)
@@ -344,8 +411,8 @@ class TextTagger:
     def encode_labels(self, labels: Iterable[Iterable[str]]) -> sp.csr_matrix:
         """Names as a 0/1 indicator of the model's columns; unknown names are left out."""
         column = self._known.column
-        rows = [[name for name in row if name in column] for row in _checked_names(labels)]
-        return _indicator(rows, column)
+        rows = [[name for name in row if name in column] for row in checked_names(labels)]
+        return indicator(rows, column)
 
     def save(self, folder: str | Path) -> Path:
         """Write the tagger as a folder of JSON and safetensors, in one step."""
@@ -355,8 +422,11 @@ class TextTagger:
             "method": TAGGER,
             "text": self.features.get_params(),
             "columns": None if self.columns is None else asdict(self.columns),
+            "lessons": None if self.taken_up is None else asdict(self.taken_up),
             "model": config,
         }
+        if self.thesaurus is not None:
+            arrays |= self.thesaurus.arrays()
         return write_folder(folder, config, arrays | self.features.arrays() | known.arrays())
 
     @classmethod
@@ -371,9 +441,12 @@ class TextTagger:
         tagger = cls()
         try:
             tagger.features = TextFeatures.from_arrays(config["text"], arrays)
-            tagger._points = _Points.from_arrays(arrays)
+            tagger._points = KnownTexts.from_arrays(arrays)
+            tagger.thesaurus = Thesaurus.from_arrays(arrays)
             if (columns := config["columns"]) is not None:
                 tagger.columns = Columns(**columns | {"text": tuple(columns["text"])})
+            if (lessons := config.get("lessons")) is not None:
+                tagger.taken_up = TakenUp(**lessons)
             tagger.model = Joint._unpacked(folder, config["model"], arrays)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ModelFormatError):
@@ -385,75 +458,12 @@ class TextTagger:
         return tagger
 
     @property
-    def _known(self) -> _Points:
+    def _known(self) -> KnownTexts:
         if self._points is None:
             raise NotFittedError(
                 "this TextTagger has not been fitted. Call fit(texts, labels) or load(folder)."
             )
         return self._points
-
-
-def _title(text: str) -> str:
-    line = text.strip().partition("\n")[0].strip()
-    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
-
-
-def _checked_pair(
-    texts: Sequence[str], labels: Iterable[Iterable[str]]
-) -> tuple[list[str], list[list[str]]]:
-    if isinstance(texts, str):
-        raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
-    texts, rows = list(texts), _checked_names(labels)
-    if len(texts) != len(rows):
-        raise DataFormatError(
-            f"there are {len(texts)} texts but {len(rows)} lists of labels. "
-            "Give one list for each text."
-        )
-    return texts, rows
-
-
-def _checked_names(labels: Iterable[Iterable[str]]) -> list[list[str]]:
-    rows = []
-    for i, row in enumerate(labels):
-        if isinstance(row, str) or not hasattr(row, "__iter__"):
-            raise DataFormatError(
-                f"expected a list of names as the labels of text {i}, found {row!r:.40}. "
-                "Put a single label in a list of its own."
-            )
-        names = list(row)
-        for name in names:
-            if not isinstance(name, str) or not name:
-                raise DataFormatError(
-                    f"expected names as the labels of text {i}, found {name!r:.40}. "
-                    "Write every label as a text of at least one character."
-                )
-        rows.append(names)
-    return rows
-
-
-def _checked_ids(ids: Sequence[str] | None, n: int, taken: Sequence[str]) -> list[str]:
-    """The ids as given, or the numbers after those taken."""
-    if ids is None:
-        used = set(taken)
-        free = (id for id in map(str, count(len(taken))) if id not in used)
-        return list(islice(free, n))
-    found = [str(id) for id in ids]
-    if len(found) != n:
-        raise DataFormatError(f"there are {n} texts but {len(found)} ids. Give one for each text.")
-    if len(set(found)) < n:
-        twice = Counter(found).most_common(1)[0][0]
-        raise DataFormatError(f"the id {twice!r} stands twice. Give every text another id.")
-    return found
-
-
-def _indicator(rows: list[list[str]], column: Mapping[str, int]) -> sp.csr_matrix:
-    lengths = [len(row) for row in rows]
-    indices = np.array([column[name] for row in rows for name in row], dtype=np.int32)
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    ones = np.ones(len(indices), dtype=bool)
-    found = sp.csr_matrix((ones, indices, indptr), shape=(len(rows), len(column)))
-    found.sum_duplicates()
-    return found
 
 
 def _without(ranking: TopK, dropped: npt.NDArray[np.bool_]) -> TopK:

@@ -6,7 +6,7 @@ What a new point changes, at once:
 part      what it does with new points
 ========  ==========================================================================================
 vote      they are neighbours like all others
-linear    a label of whose points a fifth or more are new is trained on with them and with the new
+linear    a label of whose points a tenth or more are new is trained on with them and with the new
           points that have it on their shortlist; a new label also with the known points nearest
 kernel    they get votes, and up to 1,000 known points other ones, that together give their labels
 wide      the layer stays; a new label is told by how near a point lies to the mean of its points in
@@ -32,7 +32,7 @@ from torch.nn import functional as F
 
 from dxml._sparse import plain_csr
 from dxml.joint_parts import VOTES, Parts
-from dxml.kernel import KernelVote, extend_kernel
+from dxml.kernel import extend_kernel
 from dxml.linear import LinearHead, Task, fit_linear, label_tasks
 from dxml.precision import Precision, pack, pack_sparse, unpack, unpack_sparse
 from dxml.topk import tie_order
@@ -42,7 +42,9 @@ __all__ = ["Lessons", "add_points", "drop_points", "remove_label"]
 
 NEAREST = 50  # known points around a new one, from which its new labels are told
 INVOLVED = 1000  # known points whose kernel votes may change
-NEWS = 0.2  # share of new points among a label's, from which on its weights are trained on
+NEWS = 0.1  # share of new points among a label's, from which on its weights are trained on
+"""With less, points that come one by one make the others worse; with more, less is learnt from
+them: benchmarks/results/teaching-choices.json."""
 SAMPLE = 500  # points that tell how large the logits of the wide layer are
 
 Floats = npt.NDArray[np.float32]
@@ -87,7 +89,7 @@ def add_points(parts: Parts, X: sp.csr_matrix, Y: sp.csr_matrix, how: Lessons) -
         known, device = labels[:n_known], torch.device(how.device)
         kernel = extend_kernel(parts.kernel, known, X, Y, rows, device)
         votes = unpack("votes", pack("votes", kernel.votes, VOTES[how.precision]))
-        grown.kernel = KernelVote(kernel.points, votes, kernel.kernel)
+        grown.kernel = replace(kernel, votes=votes)
     if parts.wide is not None:
         grown.wide = _more_labels(parts.wide, grown, parts.labels.shape[1], how)
     if parts.linear is not None:
@@ -115,7 +117,7 @@ def drop_points(parts: Parts, rows: npt.NDArray[np.int64]) -> Parts:
     )
     if parts.kernel is not None:
         known = parts.kernel
-        fewer.kernel = KernelVote(known.points[kept], known.votes[kept], known.kernel)
+        fewer.kernel = replace(known, points=known.points[kept], votes=known.votes[kept])
     return fewer
 
 
@@ -133,7 +135,7 @@ def remove_label(parts: Parts, row: int, label: int, how: Lessons) -> Parts:
         votes, kernel = np.array(parts.kernel.votes), parts.kernel.kernel
         votes[row, label] -= 1 / (1 + kernel.ridge)
         votes[[row]] = unpack("votes", pack("votes", votes[[row]], VOTES[how.precision]))
-        less.kernel = KernelVote(parts.kernel.points, votes, kernel)
+        less.kernel = replace(parts.kernel, votes=votes)
     if parts.linear is not None:
         one = (np.array([-1], np.int8), (np.array([label]), np.array([row])))
         points = sp.csr_matrix(one, shape=labels.shape[::-1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dxml.service.engine import Engine
 from dxml.tagger import TextTagger
 
 from .asking import fails, run
@@ -143,6 +144,27 @@ def test_learn_adds_labels_and_forgets(model: Path, tmp_path: Path) -> None:
     assert TextTagger.load(model).columns is not None
 
 
+def test_learn_takes_labels_off_and_catches_up(model: Path) -> None:
+    [own] = TextTagger.load(model).labels_of("d0")
+    done = run("learn", "-m", model, "--unlabel", "d0", own, "--catch-up")
+    assert f"took {own!r} off 'd0'; trained all parts on: 90 texts known" in done.output
+    assert TextTagger.load(model).labels_of("d0") == []
+
+
+def test_learn_takes_up_what_a_service_was_taught(model: Path) -> None:
+    service = Engine(model)
+    service.learn(["Suppe vom Hering"] * 2, [["Fischsuppe"]] * 2, ["x", "y"])
+    service.forget("d0")
+    done = run("learn", "--journal", "-m", model)
+    assert "took up what the service was taught: 91 texts known" in done.output
+    tagger = TextTagger.load(model)
+    assert tagger.tag("Suppe vom Hering", top=1)[0].name == "Fischsuppe"
+    assert tagger.taken_up is not None and tagger.taken_up.number == service.applied == 2
+    assert run("learn", "-m", model, "--forget", "x").exit_code == 0
+    assert TextTagger.load(model).taken_up == tagger.taken_up  # other lessons leave the mark alone
+    service.close()
+
+
 def test_evaluate_scores_a_table(files: Path) -> None:
     done = run("evaluate", files / "new.jsonl", "--model", files / "m", "--json")
     scores = json.loads(done.stdout)
@@ -189,7 +211,10 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
         ("evaluate", new, "-m", model, "--split", 1): "a table of texts has no splits",
         ("evaluate", new, "-m", joint, *labels): "which takes features, not texts",
         ("explain", "a", "-m", joint): "which takes features, not texts. Open it with",
-        ("learn", "-m", model): "give a table to learn from, --forget ID or --refit",
+        ("learn", "-m", model): "give a table to learn from, --forget ID, --unlabel ID LABEL, --j",
+        ("learn", "-m", model, "--catch-up", "--refit"): "does all that --catch-up does. Give one",
+        ("learn", "-m", model, "--unlabel", "d0", "X"): "'d0' does not carry the label 'X'",
+        ("learn", "-m", model, "--journal"): "has no lessons.sqlite; no service was taught",
         ("learn", "-m", model, "--forget", "nobody"): "there is no text with the id 'nobody'",
         ("learn", twice, "-m", model): "the id 'd0' stands twice",
         ("learn", tmp_path / "bad.jsonl", "-m", model): "bad.jsonl line 1",

@@ -23,6 +23,15 @@ def learn(
     forget: list[str] = typer.Option(
         [], "--forget", metavar="ID", help="Forget the text of this id; may be repeated."
     ),
+    unlabel: tuple[str, str] | None = typer.Option(
+        None, "--unlabel", metavar="ID LABEL", help="Take a wrong label off the text of this id."
+    ),
+    journal: bool = typer.Option(
+        False, "--journal", help="First take up all that a service of this model was taught."
+    ),
+    catch_up: bool = typer.Option(
+        False, "--catch-up", help="Then train the parts on, with all the texts that are known."
+    ),
     refit: bool = typer.Option(
         False, "--refit", help="Then train all parts again on all the texts that are known."
     ),
@@ -41,17 +50,26 @@ def learn(
 
     from dxml.cli._progress import open_progress
     from dxml.exceptions import ParameterError
+    from dxml.service.engine import take_up, taken_up
     from dxml.tagger import TextTagger
 
-    if data is None and not forget and not refit:
-        raise ParameterError("give a table to learn from, --forget ID or --refit.")
-    tagger = TextTagger.load(model)
+    if data is None and not (forget or unlabel or journal or catch_up or refit):
+        raise ParameterError(
+            "give a table to learn from, --forget ID, --unlabel ID LABEL, --journal, --catch-up "
+            "or --refit."
+        )
+    if catch_up and refit:
+        raise ParameterError("--refit does all that --catch-up does. Give one of them.")
+    tagger = take_up(model) if journal else TextTagger.load(model)
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     before, start = set(tagger.labels_), time.perf_counter()
-    said = []
+    said = ["took up what the service was taught"] if journal else []
     with open_progress(quiet) as progress:
         for known in forget:
             tagger.forget(known)
+        if unlabel is not None:
+            tagger.remove_label(*unlabel)
+            said.append(f"took {unlabel[1]!r} off {unlabel[0]!r}")
         if data is not None:
             table = reading.read_labelled(data, reading.columns(tagger.columns), progress)
             with progress.stage("learn"):
@@ -60,10 +78,15 @@ def learn(
             said.append(f"learnt {len(table):,} texts, {fresh:,} labels are new")
         if forget:
             said.append(f"forgot {len(forget):,}")
+        if catch_up:
+            tagger.catch_up(progress=progress)
+            said.append("trained all parts on")
         if refit:
             tagger.refit(progress=progress)
             said.append("trained all parts again")
         tagger.save(model)
+        if journal:
+            taken_up(model)
     if not quiet:
         seconds = time.perf_counter() - start
         typer.echo(f"{'; '.join(said)}: {len(tagger.ids_):,} texts known, in {seconds:.1f} s")
