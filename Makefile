@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow test-gpu bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures load load-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -15,7 +15,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)   ## fetch Eurlex-4K, train, score, and say what to try next
+demo: $(READY)   ## fetch PubMed-MeSH, train a tagger, score it, tag articles and say why
 	$(BIN)/python examples/demo.py
 
 test: lint types unit bench-smoke   ## lint, types, every quick test, the benchmark's machinery
@@ -37,6 +37,21 @@ test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 test-gpu: $(READY)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -q -m gpu
 
+browser: $(READY)  ## the page in a real browser; needs Debian's chromium and chromium-driver
+	$(BIN)/python -m pytest -q -m browser tests/browser
+
+load: $(READY)   ## a service under the load of 32 clients: requests a second, p50, p99, errors
+	$(BIN)/python benchmarks/load_tier.py
+
+load-short: $(READY)  ## the short form, on a small model: errors and right answers only
+	$(BIN)/python benchmarks/load_tier.py --short
+
+browser-story: $(READY)  ## the short form: from pasting a text to teaching and undoing
+	$(BIN)/python -m pytest -q -m browser tests/browser -k whole_story
+
+page-pictures: $(READY)  ## the pictures of docs/guide/page.md, from a tagger of PubMed-MeSH
+	$(BIN)/python docs/page_pictures.py
+
 bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	rm -rf build/bench-smoke
 	$(BIN)/dxml bench run smoke --results build/bench-smoke
@@ -45,6 +60,7 @@ bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, from stored summaries
 	$(BIN)/dxml bench report
 	$(BIN)/python benchmarks/readme.py
+	$(BIN)/python benchmarks/teaching.py --page
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

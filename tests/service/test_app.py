@@ -79,6 +79,22 @@ def test_ids_are_made_up_and_known_ones_replaced(client: TestClient) -> None:
     assert "Other" in names and "Fish soup" not in names
 
 
+def test_a_wrong_label_is_taken_off(client: TestClient) -> None:
+    lesson = {"texts": ["herring soup"], "labels": [["Fish/soup", "Opera"]], "ids": ["a/b"]}
+    client.post("/learn", json=lesson)
+    off = {"id": "a/b", "label": "Fish/soup"}
+    assert client.post("/unlabel", json=off).status_code == 204
+    names = names_of(client, "soup of herring", top=10)
+    assert "Opera" in names and "Fish/soup" not in names
+    assert client.get("/labels?query=fish/").json()["total"] == 0
+    said = "the text 'a/b' does not carry the label 'Fish/soup'."
+    assert error_of(client.post("/unlabel", json=off), 404) == ("not_found", said)
+    kind, said = error_of(client.post("/unlabel", json={"id": "no", "label": "Opera"}), 404)
+    assert (kind, said) == ("not_found", "there is no text with the id 'no'.")
+    assert error_of(client.post("/unlabel", json={"id": "a/b"}), 422)[0] == "invalid"
+    assert client.get("/health").json()["lessons"] == 2
+
+
 def test_labels_are_paged_by_frequency(client: TestClient) -> None:
     everything = client.get("/labels").json()
     assert everything["total"] == 4
@@ -96,8 +112,8 @@ def test_health_and_openapi(client: TestClient) -> None:
     assert health.pop("version")
     assert health == {"status": "ok", "takes": "text", "labels": 4, "points": 80, "lessons": 0}
     paths = client.get("/openapi.json").json()["paths"]
-    wanted = ["/health", "/labels", "/learn", "/metrics", "/points/{id}", "/predict", "/reload"]
-    assert sorted(paths) == wanted
+    reading = {"/health", "/labels", "/map", "/metrics", "/predict"}
+    assert set(paths) == {*reading, "/learn", "/points/{id}", "/reload", "/unlabel"}
     assert client.get("/docs").status_code == 200
 
 

@@ -24,10 +24,10 @@ from .conftest import make_texts
 
 
 @contextmanager
-def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def serving(
+    model: Path, *options: str, port: int | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    port = port or _free_port()
     command = [sys.executable, "-m", "dxml", "serve", "--model", str(model), "--port", str(port)]
     process = subprocess.Popen([*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
@@ -37,6 +37,12 @@ def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes
     finally:
         process.terminate()
         process.wait(20)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _wait(process: subprocess.Popen[bytes], client: httpx.Client) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dxml.exceptions import ModelFormatError
-from dxml.service.engine import Engine, Wanted
-from dxml.service.store import Entry, Journal
+from dxml.exceptions import ModelFormatError, ParameterError
+from dxml.service import engine as engine_module
+from dxml.service.engine import Engine, Wanted, take_up, taken_up
+from dxml.service.store import JOURNAL, Entry, Journal
+from dxml.tagger import TakenUp, TextTagger
 
 from .conftest import client_of, names_of
 
@@ -110,3 +114,163 @@ def test_a_reload_reaches_the_other_workers(model: Path) -> None:
         pass
     one.close()
     two.close()
+
+
+def lesson(*ids: str, label: str = "Fish soup") -> dict[str, list[Any]]:
+    return {"texts": ["herring soup"] * len(ids), "labels": [[label]] * len(ids), "ids": list(ids)}
+
+
+def test_void_entries_are_dropped(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    journal.append("learn", lesson("a", "b", "c"))
+    journal.append("unlabel", {"id": "a", "label": "Fish soup"})  # void: a is taught again
+    journal.append("reload", {"by": "one"})  # void: there is a later one
+    journal.append("forget", {"id": "b"})
+    journal.append("forget", {"id": "a"})  # void: a is taught again
+    journal.append("learn", lesson("a", label="Soup"))
+    journal.append("unlabel", {"id": "c", "label": "Fish soup"})
+    journal.append("reload", {"by": "two"})
+    assert journal.compact() == 3
+    left = [
+        Entry(1, "learn", lesson("c")),
+        Entry(4, "forget", {"id": "b"}),
+        Entry(6, "learn", lesson("a", label="Soup")),
+        Entry(7, "unlabel", {"id": "c", "label": "Fish soup"}),
+        Entry(8, "reload", {"by": "two"}),
+    ]
+    assert journal.after(0) == left
+    assert journal.compact() == 0 and journal.after(0) == left
+    assert journal.append("learn", lesson("c")) == 9
+    assert journal.compact() == 2 and [entry.number for entry in journal.after(0)] == [4, 6, 8, 9]
+    journal.close()
+
+
+def test_a_journal_of_the_first_version_is_taken_on(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / "j.sqlite")
+    old.execute(
+        "CREATE TABLE lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, "
+        "action TEXT NOT NULL, content TEXT NOT NULL)"
+    )
+    old.execute("INSERT INTO lessons VALUES (7, 0, 'forget', '{\"id\": \"a\"}')")
+    old.execute("PRAGMA user_version=1")
+    old.commit()
+    old.close()
+    one, two = Journal(tmp_path / "j.sqlite"), Journal(tmp_path / "j.sqlite")
+    assert one.after(0) == [Entry(7, "forget", {"id": "a"})]
+    assert one.identity == two.identity and len(one.identity) == 32
+    other = Journal(tmp_path / "other.sqlite")
+    assert other.identity != one.identity
+    for journal in (one, two, other):
+        journal.close()
+
+
+def state(engine: Engine) -> tuple[Any, ...]:
+    """What a model knows: its texts with their labels."""
+    tagger = engine.served.tagger  # type: ignore[attr-defined]
+    return tuple(sorted((id, *sorted(tagger.labels_of(id))) for id in tagger.ids_))
+
+
+def teach(model: Path) -> tuple[Any, ...]:
+    """Four lessons, one of them void; what the model then knows."""
+    engine = Engine(model)
+    engine.learn(["herring soup"], [["Soup", "Fish soup"]], ["a"])
+    engine.learn(["herring soup"] * 2, [["Fish soup", "Opera"], ["Fish soup"]], ["a", "b"])
+    engine.unlabel("a", "Opera")
+    engine.forget("doc/3")
+    known = state(engine)
+    engine.close()
+    return known
+
+
+def test_what_was_taken_up_is_not_taught_again(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = teach(model)
+    assert ("a", "Fish soup") in known and not any(text[0] == "doc/3" for text in known)
+    tagger = take_up(model)
+    tagger.save(model)
+    assert taken_up(model) == 1
+    journal = Journal(model / JOURNAL)
+    assert tagger.taken_up == TakenUp(journal.identity, 4)
+    journal.append("learn", lesson("c"))
+
+    applied: list[int] = []
+    before = engine_module._apply
+
+    def noting(served: Any, step: Any) -> Any:
+        applied.extend(entry.number for entry in step)
+        return before(served, step)
+
+    monkeypatch.setattr(engine_module, "_apply", noting)
+    engine = Engine(model)
+    assert applied == [5, 6]  # the reload that taking up asks for, and what came later
+    assert state(engine) == tuple(sorted([*known, ("c", "Fish soup")]))
+    assert engine.applied == 6
+    engine.close()
+    journal.close()
+
+
+def test_whatever_is_killed_while_lessons_are_taken_up_nothing_is_lost(model: Path) -> None:
+    known = teach(model)
+    take_up(model)  # killed before the model was saved
+    for _ in range(2):
+        engine = Engine(model)
+        assert state(engine) == known
+        engine.close()
+    take_up(model).save(model)  # killed before the journal was told
+    engine = Engine(model)
+    assert (state(engine), engine.applied) == (known, 4)
+    engine.close()
+    take_up(model).save(model)  # and once more, whole
+    taken_up(model)
+    engine = Engine(model)
+    assert (state(engine), first_name(engine, "soup of herring")) == (known, "Fish soup")
+    engine.close()
+
+
+def test_another_model_learns_what_an_older_one_had_taken_up(model: Path, trained: Path) -> None:
+    known = teach(model)
+    take_up(model).save(model)
+    taken_up(model)
+    TextTagger.load(trained).save(model)  # trained anew: it knows of no lessons
+    engine = Engine(model)
+    assert state(engine) == known
+    engine.close()
+    with pytest.raises(ParameterError, match=f"has no {JOURNAL}; no service was taught anything"):
+        take_up(trained)
+
+
+def test_the_mark_is_of_one_journal(model: Path) -> None:
+    teach(model)
+    take_up(model).save(model)
+    for path in model.glob(f"{JOURNAL}*"):
+        path.unlink()
+    journal = Journal(model / JOURNAL)
+    journal.append("learn", lesson("new"))
+    journal.close()
+    engine = Engine(model)
+    assert engine.applied == 1 and ("new", "Fish soup") in state(engine)
+    engine.close()
+
+
+def test_a_running_service_goes_on_with_the_model_that_took_its_lessons_up(model: Path) -> None:
+    with client_of(model) as client:
+        client.post("/learn", json=SOUP)
+        take_up(model).save(model)
+        taken_up(model)
+        before = client.app.state.service.engine.served  # type: ignore[attr-defined]
+        assert client.post("/learn", json=lesson("c")).status_code == 200
+        deadline = time.monotonic() + 20
+        engine = client.app.state.service.engine  # type: ignore[attr-defined]
+        while engine.served.tagger.taken_up is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert engine.served is not before and engine.served.tagger.taken_up.number == 1
+        assert names_of(client, "soup of herring") == ["Fish soup"]
+        assert client.get("/health").json()["points"] == 83
+
+
+def test_a_model_of_features_takes_nothing_up(trained_joint: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(trained_joint, tmp_path / "m"))
+    Journal(model / JOURNAL).close()
+    with pytest.raises(ParameterError, match="holds a model of features, which learns no lessons"):
+        take_up(model)

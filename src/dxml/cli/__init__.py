@@ -10,7 +10,19 @@ import sys
 
 import typer
 
-from dxml.cli import bench, data, evaluate, explain, learn, methods, predict, serve, train
+from dxml.cli import (
+    bench,
+    data,
+    evaluate,
+    explain,
+    labels,
+    learn,
+    methods,
+    plot,
+    predict,
+    serve,
+    train,
+)
 from dxml.exceptions import DxmlError
 
 __all__ = ["app", "main"]
@@ -47,8 +59,10 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("learn")(learn.learn)
+app.command("labels")(labels.labels)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
+app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 

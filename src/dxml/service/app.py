@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import sqlite3
@@ -12,9 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.security import HTTPBearer
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from dxml import __version__
@@ -24,8 +27,11 @@ from dxml.service.access import check_write
 from dxml.service.batching import Batcher
 from dxml.service.engine import Engine, Labels, Wanted
 from dxml.service.errors import STATUS, ServiceError, body
+from dxml.service.label_maps import LabelMaps
 from dxml.service.limits import BodyLimit, Limits
 from dxml.service.metrics import Counting, Metrics
+from dxml.service.openapi import ABOUT, ANY_ERROR, PREDICT_BODY, described
+from dxml.service.pages import add_pages
 
 __all__ = ["create_app"]
 
@@ -60,17 +66,19 @@ def create_app(
     """
     service = Service(Engine(model, journal), token, limits or Limits(), threads)
     app = FastAPI(
-        title="dxml",
         version=__version__,
-        description="Label names for texts, with probabilities and evidence; teachable.",
         lifespan=service.lifespan,
-        responses={"default": {"model": schemas.Error, "description": "Any error."}},
+        responses=ANY_ERROR,
+        docs_url=None,  # FastAPI's own pages load scripts from other hosts; ours is in `pages`
+        redoc_url=None,
+        **ABOUT,
     )
     app.state.service = service
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Counting, metrics=service.metrics)
     _add_errors(app)
     _add_routes(app, service)
+    add_pages(app, service.maps)
     return app
 
 
@@ -84,6 +92,7 @@ class Service:
         self.token = token
         self.limits = limits
         self.metrics = Metrics()
+        self.maps = LabelMaps(engine)
         self.executor = ThreadPoolExecutor(
             1, "dxml-model", initializer=_use_threads, initargs=(threads,)
         )
@@ -102,9 +111,13 @@ class Service:
 
         with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
             loop.add_signal_handler(signal.SIGHUP, reload)  # in the main thread only
+        gc.collect()
+        gc.freeze()  # what is loaded by now need not be looked through again and again
         yield
+        gc.unfreeze()
         await self.batcher.close()
         self.executor.shutdown(cancel_futures=True)
+        self.maps.close()
         self.engine.close()
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -155,49 +168,116 @@ def _use_threads(count: int | None) -> None:
 
 def _add_routes(app: FastAPI, service: Service) -> None:
     engine, limits = service.engine, service.limits
-    writing = [Depends(service.may_write)]
+    bearer = HTTPBearer(description="The service's token, where it has one.", auto_error=False)
+    writing = [Security(bearer), Depends(service.may_write)]
+    refused = ("unauthorized", "forbidden")
 
-    @app.post("/predict", response_model=schemas.PredictAnswer)
-    async def predict(request: schemas.PredictRequest) -> Response:
-        """The most probable labels of texts, or of points given by their features."""
+    @app.post(
+        "/predict",
+        response_model=schemas.PredictAnswer,
+        openapi_extra=PREDICT_BODY,
+        **described(
+            "Asking",
+            "Find the labels of texts",
+            "A result for each text, in their order.",
+            *("invalid", "too_large", "busy", "timeout"),
+        ),
+    )
+    async def predict(sent: Request) -> Response:
+        """The most probable labels of texts, or of points given by their features.
+
+        Give `text` or `features`, whichever the model takes; with `explain` also why.
+        """
+        request = _parsed(await sent.body())
         points = request.points()
         if not points:
             raise ServiceError("invalid", "give 'text' or 'features', one of them, not empty.")
         _check_points(points, request, limits)
         if not request.explain:
             found = await service.within(service.batcher.submit(Wanted(points, request.top)))
-            results = [{"labels": _labels(row, request.threshold)} for row in found]
+            about, least = engine.served.about, request.threshold
+            results = [{"labels": _labels(row, least, about)} for row in found]
             return JSONResponse({"results": results})
         explained = await service.within(_explained(service, points, request.top))
-        return JSONResponse({"results": [_result(why, request.threshold) for why in explained]})
+        about, least = engine.served.about, request.threshold
+        return JSONResponse({"results": [_result(why, least, about) for why in explained]})
 
-    @app.post("/learn", response_model=schemas.LearnAnswer, dependencies=writing)
+    @app.post(
+        "/learn",
+        response_model=schemas.LearnAnswer,
+        dependencies=writing,
+        **described(
+            "Teaching",
+            "Teach texts",
+            "What was learnt; it is on the disk.",
+            *refused,
+            *("conflict", "invalid", "too_large", "timeout"),
+        ),
+    )
     async def learn(request: schemas.LearnRequest) -> Response:
-        """Teach texts and the names of their labels; they count from now on."""
+        """Teach texts and the names of their labels; they count from now on.
+
+        Labels may be new. A lesson with `ids` can be sent twice without harm.
+        """
         _check_lesson(request, limits)
         done = await service.call(engine.learn, request.texts, request.labels, request.ids)
         return JSONResponse(
             {"learnt": len(done.ids), "ids": done.ids, "new_labels": done.new_labels}
         )
 
-    @app.delete("/points/{id:path}", status_code=204, dependencies=writing)
-    async def forget(id: str) -> Response:
+    @app.delete(
+        "/points/{id:path}",
+        status_code=204,
+        dependencies=writing,
+        **described(
+            *("Teaching", "Forget a text", "It is forgotten."),
+            *refused,
+            *("not_found", "conflict", "timeout"),
+        ),
+    )
+    async def forget(id: schemas.PointId) -> Response:
         """Forget a text, taught or of the training data."""
         await service.call(engine.forget, id)
         return Response(status_code=204)
 
-    @app.get("/labels", response_model=schemas.LabelPage)
+    @app.post(
+        "/unlabel",
+        status_code=204,
+        dependencies=writing,
+        **described(
+            *("Teaching", "Take a label off a text", "The text no longer carries it."),
+            *refused,
+            *("not_found", "conflict", "invalid", "timeout"),
+        ),
+    )
+    async def unlabel(request: schemas.UnlabelRequest) -> Response:
+        """Take a wrong label off a text, taught or of the training data."""
+        await service.call(engine.unlabel, request.id, request.label)
+        return Response(status_code=204)
+
+    @app.get(
+        "/labels",
+        response_model=schemas.LabelPage,
+        **described("Asking", "Find labels", "Some of them, most frequent first.", "invalid"),
+    )
     async def labels(
-        query: str = "",
-        offset: Annotated[int, Query(ge=0)] = 0,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+        query: Annotated[str, Query(description="Part of a name; all labels without it.")] = "",
+        offset: Annotated[int, Query(ge=0, description="How many to pass over.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000, description="How many to give.")] = 50,
     ) -> Response:
         """Labels whose names hold the query, in upper or lower case."""
         found = await service.call(engine.labels, query)
-        page = [{"name": name, "points": n} for name, n in found[offset : offset + limit]]
+        about = engine.served.about
+        page = [
+            {"name": name, "points": n, **about(name)} for name, n in found[offset : offset + limit]
+        ]
         return JSONResponse({"total": len(found), "offset": offset, "labels": page})
 
-    @app.get("/health", response_model=schemas.Health)
+    @app.get(
+        "/health",
+        response_model=schemas.Health,
+        **described("Running", "Ask how it is", "The service is there."),
+    )
     async def health() -> Response:
         """That the service answers, and what model it has."""
         served = engine.served
@@ -212,17 +292,40 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             }
         )
 
-    @app.get("/metrics", response_class=PlainTextResponse)
+    @app.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        **described("Running", "Watch it", "Text in the format of Prometheus."),
+    )
     async def metrics() -> Response:
         """Counts and latencies for Prometheus."""
         return Response(service.metrics.text(_gauges(service)), media_type=PROMETHEUS)
 
-    @app.post("/reload", response_model=schemas.ReloadAnswer, dependencies=writing)
+    @app.post(
+        "/reload",
+        response_model=schemas.ReloadAnswer,
+        dependencies=writing,
+        **described(
+            *("Running", "Load the model again", "The model that is in place now."),
+            *("bad_request", *refused),
+        ),
+    )
     async def reload() -> Response:
         """Load the model's folder again, then swap; requests are answered meanwhile."""
         await service.reload()
         served = engine.served
         return JSONResponse({"labels": served.n_labels, "points": served.n_points})
+
+
+def _parsed(body: bytes) -> schemas.PredictRequest:
+    """Read and checked in one go: of a point with many features this is most of the work."""
+    try:
+        return schemas.PredictRequest.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError(
+            [{**each, "loc": ("body", *each["loc"])} for each in found]
+        ) from None
 
 
 async def _explained(service: Service, points: list[Any], top: int) -> list[list[dict[str, Any]]]:
@@ -257,13 +360,16 @@ def _check_lesson(request: schemas.LearnRequest, limits: Limits) -> None:
             raise ServiceError("invalid", "an id stands twice. Give every text another id.")
 
 
-def _labels(row: Labels, threshold: float | None) -> list[dict[str, Any]]:
+About = Callable[[str], dict[str, Any]]
+
+
+def _labels(row: Labels, threshold: float | None, about: About) -> list[dict[str, Any]]:
     least = -1.0 if threshold is None else threshold
-    return [{"name": name, "probability": p} for name, p in row if p >= least]
+    return [{"name": name, "probability": p, **about(name)} for name, p in row if p >= least]
 
 
-def _result(why: list[dict[str, Any]], threshold: float | None) -> dict[str, Any]:
-    labels = _labels([(each["name"], each["probability"]) for each in why], threshold)
+def _result(why: list[dict[str, Any]], threshold: float | None, about: About) -> dict[str, Any]:
+    labels = _labels([(each["name"], each["probability"]) for each in why], threshold, about)
     return {"labels": labels, "explanations": why[: len(labels)]}  # both best first
 
 

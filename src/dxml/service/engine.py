@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dxml.exceptions import ParameterError
 from dxml.service.errors import ServiceError
 from dxml.service.served import Point, Served, ServedTagger, check_method, open_served
 from dxml.service.store import JOURNAL, Entry, Journal
+from dxml.tagger import TakenUp, TextTagger
 
-__all__ = ["Engine", "Labels", "Learnt", "Wanted"]
+__all__ = ["Engine", "Labels", "Learnt", "Wanted", "take_up", "taken_up"]
 
 MERGED = 1000  # texts of several lessons learnt in one go
 
@@ -61,6 +63,8 @@ class Engine:
         The model as it is now; it is replaced, never changed.
     applied : int
         The last entry of the journal that it knows.
+    loads : int
+        How often a model was opened.
     """
 
     def __init__(self, folder: str | Path, journal: str | Path | None = None) -> None:
@@ -70,6 +74,7 @@ class Engine:
         self._computing = threading.RLock()
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
+        self.loads = 1
         self.served, self.applied = self._load()
         self.catch_up()
 
@@ -133,6 +138,18 @@ class Engine:
             self.journal.append("forget", {"id": id})
             self.catch_up()
 
+    def unlabel(self, id: str, name: str) -> None:
+        """Keep that a label is to be taken off a text, then take it off."""
+        with self._computing:
+            served = self._teachable()
+            if id not in served.ids:
+                raise ServiceError("not_found", f"there is no text with the id {id!r}.")
+            if name not in served.labels_of(id):
+                message = f"the text {id!r} does not carry the label {name!r}."
+                raise ServiceError("not_found", message)
+            self.journal.append("unlabel", {"id": id, "label": name})
+            self.catch_up()
+
     def catch_up(self) -> Served:
         """Apply what is new in the journal, whoever wrote it; the model as it is then."""
         with self._computing:
@@ -155,6 +172,7 @@ class Engine:
             served, applied = self._load()
             with self._computing:
                 self.served, self.applied = served, applied
+                self.loads += 1
                 self.catch_up()  # with what was taught meanwhile
             if announce:
                 self.journal.append("reload", {"by": self._name})
@@ -174,10 +192,12 @@ class Engine:
     def _load(self) -> tuple[Served, int]:
         """The model of the folder with all lessons there were before it was opened; their last."""
         last = self.journal.last()
-        served, _ = self._taught(open_served(self.folder), 0, last)
+        served = open_served(self.folder)
+        known = served.taken_up_from(self.journal.identity)
+        served, _ = self._taught(served, known, last)
         with self._computing:  # ranks a point: the first request need not wait for the compiler
             served.joint.predict_topk(served.joint.parts_.points[:1], 1)
-        return served, last
+        return served, max(last, known)
 
     def _taught(self, served: Served, applied: int, last: int) -> tuple[Served, bool]:
         """The model with the entries up to the last; whether another process wished to reload."""
@@ -197,6 +217,42 @@ class Engine:
             self.reload(announce=False)
         except Exception:  # in a thread of its own, nobody else would hear of it
             _log.exception("the model was not loaded again; the old one stays")
+
+
+def take_up(folder: str | Path) -> TextTagger:
+    """The tagger of a folder with all that a service was taught, which it says when it is saved.
+
+    A service that opens it then applies only what is taught later. Whatever is killed on the way
+    there, the folder holds the old model or the new one, each with the entry it goes up to.
+    """
+    check_method(folder)
+    if not (Path(folder) / JOURNAL).exists():
+        raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
+    engine = Engine(folder)
+    try:
+        served = engine.served
+        if not isinstance(served, ServedTagger):
+            raise ParameterError(f"{folder}: holds a model of features, which learns no lessons.")
+        served.tagger.taken_up = TakenUp(engine.journal.identity, engine.applied)
+        return served.tagger
+    finally:
+        engine.close()
+
+
+def taken_up(folder: str | Path) -> int:
+    """When the tagger of `take_up` is saved: drop entries that are void, and have services reload.
+
+    Returns
+    -------
+    Entries that went away.
+    """
+    journal = Journal(Path(folder) / JOURNAL)
+    try:
+        gone = journal.compact()
+        journal.append("reload", {"by": "dxml learn"})
+        return gone
+    finally:
+        journal.close()
 
 
 def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
@@ -225,6 +281,10 @@ def _apply(served: Served, step: Sequence[Entry]) -> Served:
         if step[0].action == "forget":
             id = step[0].content["id"]
             return served.forgotten(id) if id in served.ids else served
+        if step[0].action == "unlabel":
+            id, name = step[0].content["id"], step[0].content["label"]
+            known = id in served.ids and name in served.labels_of(id)
+            return served.unlabelled(id, name) if known else served
         lessons: dict[str, tuple[str, list[str]]] = {}
         for entry in step:
             content = entry.content

@@ -1,9 +1,10 @@
-"""What is sent to the service, and what it answers; the OpenAPI page is made from these."""
+"""What is sent to the service, and what it answers; the page ``/docs`` is made from these."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
+from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
 __all__ = [
@@ -12,9 +13,13 @@ __all__ = [
     "LabelPage",
     "LearnAnswer",
     "LearnRequest",
+    "Map",
+    "MapUnderWay",
+    "PointId",
     "PredictAnswer",
     "PredictRequest",
     "ReloadAnswer",
+    "UnlabelRequest",
 ]
 
 
@@ -29,11 +34,18 @@ def _writable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_writable)]
 Column = Annotated[int, Field(ge=0)]
+PointId = Annotated[
+    str, Path(description="The id of a text, taught or of the training data.", examples=["a"])
+]
 Features = dict[Column, FiniteFloat] | list[tuple[Column, FiniteFloat]]
 
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+def _example(content: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [content]})
 
 
 class PredictRequest(_Request):
@@ -62,17 +74,24 @@ class PredictRequest(_Request):
         return [dict(point) for point in ([given] if one else given)]
 
 
-class Label(BaseModel):
+class _About(BaseModel):
+    """What may be known of a label."""
+
+    description: str | None = Field(None, description="Left out where there is none.")
+    parents: list[str] | None = Field(None, description="Broader labels; left out likewise.")
+
+
+class Label(_About):
     """A label of a text."""
 
-    name: str
-    probability: float
+    name: str = Field(description="Its name.")
+    probability: float = Field(description="How likely it is right, from 0 to 1.")
 
 
 class Result(BaseModel):
     """What one text is given, best first."""
 
-    labels: list[Label]
+    labels: list[Label] = Field(description="Its labels, best first.")
     explanations: list[dict[str, Any]] | None = Field(
         None, description="For each label: shares, words or features, neighbours; when asked for."
     )
@@ -81,13 +100,19 @@ class Result(BaseModel):
 class PredictAnswer(BaseModel):
     """A result for each text, in their order."""
 
-    results: list[Result]
+    model_config = _example({"results": [{"labels": [{"name": "ocean", "probability": 0.93}]}]})
+
+    results: list[Result] = Field(description="One for each text.")
 
 
 class LearnRequest(_Request):
     """Texts with the names of their labels."""
 
-    texts: list[Text] = Field(min_length=1)
+    model_config = _example(
+        {"texts": ["Fish soup"], "labels": [["fish soup", "ocean"]], "ids": ["a"]}
+    )
+
+    texts: list[Text] = Field(min_length=1, description="What is to be learnt.")
     labels: list[list[Text]] = Field(description="A list of names for each text; it may be empty.")
     ids: list[Text] | None = Field(
         None, description="A text whose id is known takes the old one's place; made up by default."
@@ -97,52 +122,89 @@ class LearnRequest(_Request):
 class LearnAnswer(BaseModel):
     """What was learnt; it is on the disk."""
 
-    learnt: int
-    ids: list[str]
-    new_labels: list[str]
+    model_config = _example({"learnt": 1, "ids": ["a"], "new_labels": ["fish soup"]})
+
+    learnt: int = Field(description="How many texts.")
+    ids: list[str] = Field(description="Their ids, given or made up.")
+    new_labels: list[str] = Field(description="Labels that no text carried before.")
 
 
-class LabelCount(BaseModel):
+class UnlabelRequest(_Request):
+    """A text, and a label that it carries wrongly."""
+
+    model_config = _example({"id": "a", "label": "ocean"})
+
+    id: Text = Field(description="Which text.")
+    label: Text = Field(description="The label's name.")
+
+
+class LabelCount(_About):
     """A label, and how many texts carry it."""
 
-    name: str
-    points: int
+    name: str = Field(description="Its name.")
+    points: int = Field(description="Texts that carry it.")
 
 
 class LabelPage(BaseModel):
     """Some of the labels that were asked for, most frequent first."""
 
-    total: int
-    offset: int
-    labels: list[LabelCount]
+    model_config = _example({"total": 1, "offset": 0, "labels": [{"name": "fish", "points": 12}]})
+
+    total: int = Field(description="Labels that were found, here or not.")
+    offset: int = Field(description="How many were passed over.")
+    labels: list[LabelCount] = Field(description="Those after them.")
+
+
+class Map(BaseModel):
+    """The labels in two dimensions: lists with an entry for each label, most frequent first."""
+
+    total: int = Field(description="Labels in use; only the 20,000 most frequent are on the map.")
+    names: list[str] = Field(description="The labels' names.")
+    points: list[int] = Field(description="Texts that carry each label.")
+    x: list[int] = Field(description="Places from left to right, from -10000 to 10000.")
+    y: list[int] = Field(description="Places from bottom to top, likewise.")
+    related: list[list[int]] = Field(
+        description="Labels, by their place in these lists, that share most texts; best first."
+    )
+    strength: list[list[float]] = Field(description="How much each of them does, from 0 to 1.")
+
+
+class MapUnderWay(BaseModel):
+    """That the map is not there yet."""
+
+    message: str = Field(description="When to ask again.")
 
 
 class Health(BaseModel):
     """That the service is there, and with what."""
 
-    status: str
-    version: str
+    status: str = Field(description="Always ok.")
+    version: str = Field(description="Of dxml.")
     takes: str = Field(description="What the model takes: text or features.")
-    labels: int
-    points: int
+    labels: int = Field(description="Labels of the model.")
+    points: int = Field(description="Texts or points that it knows.")
     lessons: int = Field(description="The last entry of the journal that was applied.")
 
 
 class ReloadAnswer(BaseModel):
     """The model that is in place now."""
 
-    labels: int
-    points: int
+    labels: int = Field(description="Its labels.")
+    points: int = Field(description="Texts or points that it knows.")
 
 
 class ErrorContent(BaseModel):
     """The type is for programs, the message for people."""
 
-    type: str
-    message: str
+    type: str = Field(description="What kind of error; each has one status.")
+    message: str = Field(description="A sentence that says what to do.")
 
 
 class Error(BaseModel):
     """Every error looks like this."""
 
-    error: ErrorContent
+    model_config = _example(
+        {"error": {"type": "too_large", "message": "at most 1,000 in a request, got 1,200."}}
+    )
+
+    error: ErrorContent = Field(description="What went wrong.")

@@ -1,7 +1,7 @@
 """A model as the service sees it: what it ranks, explains and learns, whatever its kind.
 
-Models are not changed: `ServedTagger.learnt` and `forgotten` give another one, which shares its
-arrays with the old, so that a reference to a model is good for as long as it is held.
+Models are not changed: `ServedTagger.learnt`, `forgotten` and `unlabelled` give another one, which
+shares its arrays with the old, so that a reference to a model is good for as long as it is held.
 """
 
 from __future__ import annotations
@@ -57,6 +57,14 @@ class Served(ABC):
     @abstractmethod
     def explain(self, point: Any, top: int) -> list[dict[str, Any]]:
         """Why these labels."""
+
+    def about(self, name: str) -> dict[str, Any]:
+        """A label's description and parents, where they are known."""
+        return {}
+
+    def taken_up_from(self, journal: str) -> int:
+        """The last entry of a journal that the saved model knew already; 0: none."""
+        return 0
 
     @property
     def frequency(self) -> npt.NDArray[np.int64]:
@@ -114,6 +122,23 @@ class ServedTagger(Served):
         """Of the texts known."""
         return frozenset(self.tagger.ids_)
 
+    def labels_of(self, id: str) -> list[str]:
+        """The names of the labels that a text carries."""
+        return self.tagger.labels_of(id)
+
+    def about(self, name: str) -> dict[str, Any]:
+        """A label's description and parents, where they are known."""
+        known = self.tagger.thesaurus
+        if known is None or name not in known:
+            return {}
+        about = {"description": known.descriptions[name], "parents": list(known.parents[name])}
+        return {what: value for what, value in about.items() if value}
+
+    def taken_up_from(self, journal: str) -> int:
+        """The last entry of a journal that the saved model knew already; 0: none."""
+        known = self.tagger.taken_up
+        return known.number if known is not None and known.journal == journal else 0
+
     def check(self, points: Sequence[Point]) -> None:
         """Refuse features."""
         if not all(isinstance(point, str) for point in points):
@@ -136,6 +161,10 @@ class ServedTagger(Served):
     def forgotten(self, id: str) -> ServedTagger:
         """A tagger without this text."""
         return ServedTagger(self._copy().forget(id))
+
+    def unlabelled(self, id: str, name: str) -> ServedTagger:
+        """A tagger that has unlearnt a label of a text."""
+        return ServedTagger(self._copy().remove_label(id, name))
 
     def _copy(self) -> TextTagger:
         """Teaching replaces the attributes of a tagger and of its model, never their contents."""

@@ -5,17 +5,21 @@ that is killed at any moment finds it again when it starts. Several processes ma
 journal; each asks for what came after the last entry it has applied, so all apply the same lessons
 in the same order.
 
-The model's own folder is not changed: lessons are applied on top of what is in it, also after
-another model was put there.
+Lessons are applied on top of the model that is in the folder, also after another one was put there.
+A model that has taken lessons up says of which journal and up to which entry, and only what came
+later is applied to it. What later entries have made void can be dropped (`Journal.compact`): the
+rest leads any model to the same texts and labels.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,10 +30,10 @@ __all__ = ["JOURNAL", "Action", "Entry", "Journal"]
 
 JOURNAL = "lessons.sqlite"
 """The journal's name in a model's folder."""
-VERSION = 1
+VERSION = 2
 PAGE = 1000  # entries read at a time
 
-Action = Literal["learn", "forget", "reload"]
+Action = Literal["learn", "forget", "unlabel", "reload"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class Journal:
     ----------
     path : str or Path
         Made when it is not there.
+
+    Attributes
+    ----------
+    identity : str
+        Of this journal and no other: the numbers of its entries mean nothing elsewhere.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -67,18 +76,34 @@ class Journal:
         )
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
-        self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, "
-            "time REAL NOT NULL, action TEXT NOT NULL, content TEXT NOT NULL)"
-        )
         [version] = self._connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise ModelFormatError(
                 f"{self.path}: written by a newer dxml (version {version} of the journal, known "
                 f"is {VERSION}). Upgrade dxml."
             )
-        if version < VERSION:
-            self._connection.execute(f"PRAGMA user_version={VERSION}")
+        with self._transaction() as connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, "
+                "time REAL NOT NULL, action TEXT NOT NULL, content TEXT NOT NULL)"
+            )
+            connection.execute("CREATE TABLE IF NOT EXISTS identity (name TEXT NOT NULL)")
+            if connection.execute("SELECT count(*) FROM identity").fetchone() == (0,):
+                connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(16),))
+            connection.execute(f"PRAGMA user_version={VERSION}")
+            [self.identity] = connection.execute("SELECT name FROM identity").fetchone()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Inside, no other process writes; all of it is kept, or nothing."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
 
     def append(self, action: Action, content: Mapping[str, Any]) -> int:
         """Commit an entry to the disk; its number."""
@@ -105,7 +130,51 @@ class Journal:
             ).fetchall()
         return [Entry(number, action, json.loads(content)) for number, action, content in rows]
 
+    def compact(self) -> int:
+        """Drop what later entries have made void: texts taught again or forgotten, old reloads.
+
+        Entries keep their numbers, so processes that share the journal need not know.
+
+        Returns
+        -------
+        Entries that went away.
+        """
+        gone, settled, reloads = 0, set[str](), 0
+        with self._transaction() as connection:
+            newest_first = connection.execute(
+                "SELECT number, action, content FROM lessons ORDER BY number DESC"
+            ).fetchall()
+            for number, action, content in newest_first:
+                left = _still_valid(action, json.loads(content), settled, reloads)
+                reloads += action == "reload"
+                if left is None:
+                    connection.execute("DELETE FROM lessons WHERE number = ?", (number,))
+                    gone += 1
+                elif (text := json.dumps(left)) != content:
+                    change = "UPDATE lessons SET content = ? WHERE number = ?"
+                    connection.execute(change, (text, number))
+        with self._lock, contextlib.suppress(sqlite3.OperationalError):  # busy: another time
+            self._connection.execute("VACUUM")
+        return gone
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+
+def _still_valid(
+    action: Action, content: dict[str, Any], settled: set[str], reloads: int
+) -> dict[str, Any] | None:
+    """What is left of an entry, given the ids that later ones settle; it adds its own to them."""
+    if action == "reload":
+        return None if reloads else content
+    if action == "learn":
+        kept = [i for i, id in enumerate(content["ids"]) if id not in settled]
+        settled.update(content["ids"])
+        return {name: [rows[i] for i in kept] for name, rows in content.items()} if kept else None
+    if content["id"] in settled:
+        return None
+    if action == "forget":
+        settled.add(content["id"])
+    return content

@@ -1,0 +1,146 @@
+"""The map of a served model's labels: made once, beside the service, then kept as JSON.
+
+It is made in a process of its own, with one thread and low priority: numba's threads must not be
+started from two threads at once, and predictions are to be answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml.label_map import LabelMap, make_label_map
+from dxml.service.engine import Engine
+from dxml.service.errors import ServiceError
+from dxml.service.served import Served
+
+__all__ = ["LabelMaps", "MapAnswer", "map_content"]
+
+SHOWN = 20_000  # labels on the map, the most frequent ones: a browser must draw them all
+_LABELS, _MAP = "labels.npz", "map.npz"
+_ALONE = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MapAnswer:
+    """The map as it is sent, plain and compressed, and the tag that says which it is."""
+
+    plain: bytes
+    compressed: bytes
+    tag: str
+
+
+class LabelMaps:
+    """Makes the map of the engine's model when somebody asks, once for each model loaded.
+
+    Lessons do not change the map; a label taught since is not on it until the model is loaded
+    again.
+    """
+
+    def __init__(self, engine: Engine, shown: int = SHOWN) -> None:
+        self._engine = engine
+        self._shown = shown
+        self._lock = threading.Lock()
+        self._load = -1  # of which load the map is
+        self._made: MapAnswer | ServiceError | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def current(self) -> MapAnswer | None:
+        """The map, or None while it is being made; raises where it could not be made."""
+        with self._lock:
+            if self._load != self._engine.loads and not self._closed:
+                self._load, self._made = self._engine.loads, None
+                work = (self._load, self._engine.served)
+                threading.Thread(target=self._make, args=work, daemon=True).start()
+            if isinstance(self._made, ServiceError):
+                raise self._made
+            return self._made
+
+    def close(self) -> None:
+        """Give up what is being made."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _make(self, load: int, served: Served) -> None:
+        made: MapAnswer | ServiceError
+        try:
+            made = self._answer(served)
+        except Exception:  # in a thread of its own, nobody else would hear of it
+            if self._closed:
+                return
+            _log.exception("the map of the labels was not made")
+            made = ServiceError(
+                "internal", "the map could not be made; the service's log says why."
+            )
+        with self._lock:
+            if load == self._load:
+                self._made = made
+
+    def _answer(self, served: Served) -> MapAnswer:
+        frequency = served.frequency
+        order = np.lexsort((np.arange(len(frequency)), -frequency))
+        shown = order[frequency[order] > 0][: self._shown]
+        labels = self._run(sp.csr_matrix(served.joint.parts_.labels)[:, shown])
+        content = map_content(labels, [served.names[label] for label in shown], served.n_labels)
+        plain = json.dumps(content, separators=(",", ":")).encode()
+        tag = hashlib.sha256(plain).hexdigest()[:20]
+        return MapAnswer(plain, gzip.compress(plain, 6, mtime=0), f'"{tag}"')
+
+    def _run(self, Y: sp.csr_matrix) -> LabelMap:
+        """`make_label_map` in another process."""
+        with tempfile.TemporaryDirectory(prefix="dxml-map-") as folder:
+            sp.save_npz(Path(folder) / _LABELS, Y.astype(bool))
+            with self._lock:
+                if self._closed:
+                    raise RuntimeError("the service stops")
+                command = [sys.executable, "-m", __name__, folder]
+                self._process = subprocess.Popen(command, env=os.environ | _ALONE)
+            if code := self._process.wait():
+                raise RuntimeError(f"the process that makes the map ended with status {code}")
+            with np.load(Path(folder) / _MAP) as arrays:
+                return LabelMap(**arrays)
+
+
+def map_content(labels: LabelMap, names: list[str], total: int) -> dict[str, Any]:
+    """What is sent: lists with an entry for each label, places in ten-thousandths."""
+    places = np.rint(labels.positions * 10_000).astype(int)
+    return {
+        "total": total,
+        "names": names,
+        "points": labels.frequency.tolist(),
+        "x": places[:, 0].tolist(),
+        "y": places[:, 1].tolist(),
+        "related": [row[row >= 0].tolist() for row in labels.related],
+        "strength": [
+            [round(value, 3) for value in row[own].tolist()]
+            for row, own in zip(labels.strength, labels.related >= 0, strict=True)
+        ],
+    }
+
+
+def _main(folder: Path) -> None:
+    os.nice(10)
+    labels = make_label_map(sp.load_npz(folder / _LABELS))
+    np.savez(folder / _MAP, **vars(labels))
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))
