@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml import joint as module
+from dxml import joint_fitting as module
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
@@ -109,14 +109,14 @@ def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, 
     train = small[0]
     assert fitted.parts_.points.shape == train.X.shape
     assert (fitted.parts_.labels != train.Y).nnz == 0
-    held = fitted._hold_out(300)
+    held = module.hold_out(300, 0.2, 0)
     Y = sp.hstack([train.Y, sp.csr_matrix(held[:, None])], format="csr")
     parts = Joint(**fitted.get_params()).fit(train.X, Y).parts_
     learnt = parts.linear.weights[25] if parts.linear else parts.kernel.votes[:, 25]
     assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
-    assert held.sum() == 60 and np.array_equal(held, fitted._hold_out(300))
-    assert Joint(random_state=1)._hold_out(300)[held].sum() < 60
-    assert Joint(validation_fraction=0.5)._hold_out(10_000).sum() == module.MOST_HELD
+    assert held.sum() == 60 and np.array_equal(held, module.hold_out(300, 0.2, 0))
+    assert module.hold_out(300, 0.2, 1)[held].sum() < 60
+    assert module.hold_out(10_000, 0.5, 0).sum() == module.MOST_HELD
 
 
 @pytest.mark.parametrize("settings", [NEAREST, ALL], ids=["nearest", "all"])
@@ -246,7 +246,7 @@ def test_rows_are_ranked_in_blocks(
     train, test = small
     model = Joint(**ALL).fit(train.X, train.Y)
     whole = model.predict_topk(test.X, 5)
-    monkeypatch.setattr(module, "PAIRS", 7 * 25)
+    monkeypatch.setattr("dxml.joint.PAIRS", 7 * 25)
     parts = model.predict_topk(test.X, 5)
     assert np.array_equal(parts.indices, whole.indices)
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-5)

@@ -34,6 +34,7 @@ LAYERS = [
     {"joint_parts", "label_map", "tags", "thesaurus"},
     {"explaining", "teaching"},
     {"catching_up"},
+    {"joint_fitting"},
     {"base"},
     {"baselines", "model", "joint"},
     {"methods"},

@@ -1,7 +1,7 @@
 """Joint: a head and a vote over the same points, weighed against each other on held-out points.
 
-The method to use by default. Its parts (`joint_parts`) are fitted twice: without a fifth of the
-points, to learn how far each part can be trusted (`mixture`), and with all of them.
+The method to use by default. Its parts (`joint_parts`) are fitted twice (`joint_fitting`): without
+a fifth of the points, to learn how far each part can be trusted (`mixture`), and with all of them.
 Scores are calibrated probabilities.
 """
 
@@ -14,45 +14,30 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 
 from dxml._device import resolve_device
 from dxml._params import Range
 from dxml._progress import SILENT, Progress
-from dxml._random import spawn, spawn_seed
+from dxml._random import spawn_seed
 from dxml._sparse import plain_csr
 from dxml._validation import check_features, check_labels
 from dxml.base import Classifier
-from dxml.catching_up import catch_up, warm_settings
+from dxml.catching_up import catch_up
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.explaining import Evidence, Explainer, strongest
-from dxml.joint_parts import Parts, Plan, make_plan, vote_ranking, without_self
-from dxml.kernel import KERNELS, KernelVote, choose_kernel, fit_kernel
-from dxml.linear import fit_linear, label_tasks
-from dxml.metrics import precision_at_k
-from dxml.mixture import Mixture, expected_number, fit_mixture, opinions
-from dxml.neighbours import rare_features
+from dxml.joint_fitting import Fitter, hold_out
+from dxml.joint_parts import Parts, Plan, make_plan
+from dxml.mixture import Mixture, expected_number, opinions
 from dxml.precision import Precision
 from dxml.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.teaching import Lessons, add_points, drop_points, remove_label
 from dxml.topk import TopK, topk_from_csr
-from dxml.wide import WideHead, WideSettings, fit_wide
 
 __all__ = ["Joint"]
 
-NEIGHBORS = (10, 20, 50, 100)
-POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)
-"""Numbers of voters, and powers of the cosine their votes weigh, tried on held-out points."""
-MOST_HELD = 2_000  # held-out points; more do not change the choice
-LEAST_POINTS = 20  # with fewer, nothing is held out and the defaults hold
-SEARCHED = 4_000  # points with a feature, from which on it is too common to search by
 PAIRS = 1 << 22  # pairs scored at a time
-FEW_POINTS = 20_000  # below which a wide layer takes small steps; so it does for dense features
-KERNEL_CHOICE = 5_000  # points on which a CPU chooses the kernel
 
 Floats = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int32]
-Near = tuple[Ids, Floats]
 
 
 class Joint(Classifier):
@@ -154,11 +139,11 @@ class Joint(Classifier):
         self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
         X = self.scaler_.transform(X)
         device = resolve_device(self.device)
-        self.plan_ = self._make_plan(X, device)
-        held = self._hold_out(X.shape[0])
-        fit_parts = self._fit_every_label if self.plan_.every_label else self._fit_shortlisted
-        parts, self.mixture_ = fit_parts(X, Y, held, device, progress)
-        self._take(parts.arrays(self.precision), self.plan_)
+        plan = self._make_plan(X, device)
+        held = hold_out(X.shape[0], self.validation_fraction, self.random_state)
+        fitted = self._fitter(plan, device).fit(X, Y, held, progress)
+        self.mixture_, self.history_ = fitted.mixture, fitted.history
+        self._take(fitted.parts.arrays(self.precision), plan)
 
     def _make_plan(self, X: sp.csr_matrix, device: str) -> Plan:
         return make_plan(
@@ -171,148 +156,20 @@ class Joint(Classifier):
             epochs=self.epochs,
         )
 
-    def _hold_out(self, n: int) -> npt.NDArray[np.bool_]:
-        held = np.zeros(n, dtype=bool)
-        if n >= LEAST_POINTS:
-            size = min(MOST_HELD, max(1, int(n * self.validation_fraction)))
-            held[spawn(self.random_state, "validation")["validation"].permutation(n)[:size]] = True
-        return held
-
-    def _empty_parts(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Parts:
-        common = min(0.1, SEARCHED / max(X.shape[0], 1))
-        return Parts(
-            self.plan_,
-            X,
-            Y,
-            self._tie_place,
-            rare_features(X, common),
-            n_candidates=self.n_candidates or (200 if self.plan_.width else 100),
+    def _fitter(self, plan: Plan, device: str) -> Fitter:
+        return Fitter(
+            plan=plan,
+            place=self._tie_place,
+            dense=self.scaler_.mean is not None,
+            batch_size=self.batch_size,
+            n_candidates=self.n_candidates,
+            n_negatives=self.n_negatives,
+            C=self.C,
+            passes=self.passes,
+            prune=self.prune,
+            random_state=self.random_state,
+            device=device,
         )
-
-    def _fit_shortlisted(
-        self,
-        X: sp.csr_matrix,
-        Y: sp.csr_matrix,
-        held: npt.NDArray[np.bool_],
-        device: str,
-        progress: Progress,
-    ) -> tuple[Parts, Mixture]:
-        """Neighbours → shortlists → heads that tell the labels on a shortlist apart."""
-        parts = self._empty_parts(X, Y)
-        with progress.stage("neighbours"):
-            wanted = max(parts.n_candidates, self.n_negatives) + 1
-            near = without_self(*parts.search(X, wanted, device))
-        task = label_tasks(Y, parts.shortlist(*near, self.n_negatives))
-        seed = spawn_seed(self.random_state, "linear")
-        settings: dict[str, Any] = {
-            "C": self.C,
-            "passes": self.passes,
-            "prune": self.prune,
-            "seed": seed,
-            "progress": progress,
-        }
-        mixture = None
-        if held.any():
-            parts.linear = fit_linear(
-                X, task, rows=~held, stage="linear head (validation)", **settings
-            )
-            parts.wide = self._fit_wide(X[~held], Y[~held], device, " (validation)", progress)
-            seen = near[0][held, : parts.n_candidates], near[1][held, : parts.n_candidates]
-            mixture = self._weigh(parts, X[held], Y[held], seen, device)
-        parts.linear = fit_linear(X, task, **settings)
-        parts.wide = self._fit_wide(X, Y, device, "", progress)
-        return parts, mixture or self._weigh(parts, X[:0], Y[:0], _nobody(near), device)
-
-    def _fit_every_label(
-        self,
-        X: sp.csr_matrix,
-        Y: sp.csr_matrix,
-        held: npt.NDArray[np.bool_],
-        device: str,
-        progress: Progress,
-    ) -> tuple[Parts, Mixture]:
-        """A kernel vote and a wide layer over all labels, and the vote in that layer's space."""
-        parts, mixture, kernel = self._empty_parts(X, Y), None, KERNELS[0]
-        if held.any():
-            trial = self._empty_parts(X[~held], Y[~held])
-            trial.wide = self._fit_wide(X[~held], Y[~held], device, " (validation)", progress)
-            if self.plan_.kernel:
-                trial.kernel = self._choose_kernel(trial, X[held], Y[held], device, progress)
-                kernel = trial.kernel.kernel
-            near = trial.search(X[held], max(NEIGHBORS), device)
-            mixture = self._weigh(trial, X[held], Y[held], near, device)
-            parts.n_neighbors, parts.power = trial.n_neighbors, trial.power
-        parts.wide = self._fit_wide(X, Y, device, "", progress)
-        if self.plan_.kernel:
-            with progress.stage("kernel votes"):
-                parts.kernel = fit_kernel(X, Y, kernel, torch.device(device))
-        if mixture is None:
-            near = parts.search(X[:1], 1, device)
-            mixture = self._weigh(parts, X[:0], Y[:0], _nobody(near), device)
-        return parts, mixture
-
-    def _choose_kernel(
-        self,
-        trial: Parts,
-        X: sp.csr_matrix,
-        Y: sp.csr_matrix,
-        device: str,
-        progress: Progress,
-    ) -> KernelVote:
-        """The votes of the trial's points, with the kernel that held-out points like best."""
-        points, labels, place = trial.points, trial.labels, torch.device(device)
-        if device != "cpu" or points.shape[0] <= KERNEL_CHOICE:
-            return choose_kernel(points, labels, X, Y, place, progress=progress)
-        rng = spawn(self.random_state, "kernel")["kernel"]
-        rows = np.sort(rng.permutation(points.shape[0])[:KERNEL_CHOICE])
-        few = choose_kernel(points[rows], labels[rows], X, Y, place, progress=progress)
-        return fit_kernel(points, labels, few.kernel, place)
-
-    def _fit_wide(
-        self,
-        X: sp.csr_matrix,
-        Y: sp.csr_matrix,
-        device: str,
-        note: str,
-        progress: Progress,
-        start: WideHead | None = None,
-    ) -> WideHead | None:
-        if not self.plan_.width:
-            return None
-        few = X.shape[0] < FEW_POINTS or self.scaler_.mean is not None
-        batch = self.batch_size or (256 if few else 2048)
-        settings = WideSettings(
-            width=self.plan_.width,
-            learners=self.plan_.learners,
-            epochs=self.plan_.epochs,
-            batch_size=batch,
-            learning_rate=5e-3 if batch < 2048 else 3e-3,
-            feature_dropout=0.3 if self.scaler_.mean is None else 0.0,
-        )
-        if start is not None:
-            settings = warm_settings(settings)
-        seed = spawn_seed(self.random_state, "wide")
-        head, history = fit_wide(
-            X,
-            Y,
-            settings,
-            seed=seed,
-            device=torch.device(device),
-            start=start,
-            stage=f"wide layer{note}",
-            progress=progress,
-        )
-        self.history_: list[float] = history if start is None else [*self.history_, *history]
-        return head
-
-    def _weigh(
-        self, parts: Parts, X: sp.csr_matrix, Y: sp.csr_matrix, near: Near, device: str
-    ) -> Mixture:
-        """Choose the voters and their weights, then the mixture, on held-out points."""
-        if X.shape[0]:
-            parts.n_neighbors, parts.power = _choose_vote(parts, near, Y)
-        pairs = parts.candidates(*near)
-        return fit_mixture(parts.scores(X, *near, pairs, device), pairs, Y)
 
     def _take(self, arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> None:
         """Use the parts as a saved model holds them, so that both rank alike."""
@@ -504,9 +361,11 @@ class Joint(Classifier):
         plan = self._make_plan(parts.points, lessons.device)
         trained = catch_up(parts, lessons, solve=plan.kernel, progress=progress)
         if parts.wide is not None:
-            trained.wide = self._fit_wide(
-                parts.points, parts.labels, lessons.device, "", progress, parts.wide
+            fitter = self._fitter(self.plan_, lessons.device)
+            trained.wide, history = fitter.fit_wide(
+                parts.points, parts.labels, progress, start=parts.wide
             )
+            self.history_ = [*self.history_, *history]
         self._take(trained.arrays(self.precision), self.plan_)
         return self
 
@@ -582,21 +441,3 @@ def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:
         return scaler
     spread = scaler.spread * np.float32(np.sqrt(len(scaler.spread)))
     return FeatureScaler(scaler.mean, spread, rows=False)
-
-
-def _nobody(near: Near) -> Near:
-    return near[0][:0], near[1][:0]
-
-
-def _choose_vote(parts: Parts, near: Near, truth: sp.csr_matrix) -> tuple[int, float]:
-    """Voters and power with the highest mean of P@1, P@3 and P@5 on held-out points."""
-    depth = min(5, truth.shape[1])
-    places = [i for i in (0, 2, 4) if i < depth]
-    best, chosen = -1.0, (NEIGHBORS[0], POWERS[0])
-    for size in sorted({min(size, near[0].shape[1]) for size in NEIGHBORS}):
-        for power in POWERS:
-            ranking = vote_ranking(parts, near[0][:, :size], near[1][:, :size], power, depth)
-            quality = float(precision_at_k(truth, ranking, depth)[places].mean())
-            if quality > best:
-                best, chosen = quality, (size, power)
-    return chosen

@@ -30,7 +30,7 @@ from dxml.service.errors import STATUS, ServiceError, body
 from dxml.service.label_maps import LabelMaps
 from dxml.service.limits import BodyLimit, Limits
 from dxml.service.metrics import Counting, Metrics
-from dxml.service.openapi import ABOUT, ANY_ERROR, PREDICT_BODY, described
+from dxml.service.openapi import ABOUT, ANY_ERROR, PREDICT_BODY, ROUTES
 from dxml.service.pages import add_pages
 
 __all__ = ["create_app"]
@@ -170,18 +170,12 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     engine, limits = service.engine, service.limits
     bearer = HTTPBearer(description="The service's token, where it has one.", auto_error=False)
     writing = [Security(bearer), Depends(service.may_write)]
-    refused = ("unauthorized", "forbidden")
 
     @app.post(
         "/predict",
         response_model=schemas.PredictAnswer,
         openapi_extra=PREDICT_BODY,
-        **described(
-            "Asking",
-            "Find the labels of texts",
-            "A result for each text, in their order.",
-            *("invalid", "too_large", "busy", "timeout"),
-        ),
+        **ROUTES["predict"],
     )
     async def predict(sent: Request) -> Response:
         """The most probable labels of texts, or of points given by their features.
@@ -202,18 +196,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         about, least = engine.served.about, request.threshold
         return JSONResponse({"results": [_result(why, least, about) for why in explained]})
 
-    @app.post(
-        "/learn",
-        response_model=schemas.LearnAnswer,
-        dependencies=writing,
-        **described(
-            "Teaching",
-            "Teach texts",
-            "What was learnt; it is on the disk.",
-            *refused,
-            *("conflict", "invalid", "too_large", "timeout"),
-        ),
-    )
+    @app.post("/learn", response_model=schemas.LearnAnswer, dependencies=writing, **ROUTES["learn"])
     async def learn(request: schemas.LearnRequest) -> Response:
         """Teach texts and the names of their labels; they count from now on.
 
@@ -225,41 +208,19 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             {"learnt": len(done.ids), "ids": done.ids, "new_labels": done.new_labels}
         )
 
-    @app.delete(
-        "/points/{id:path}",
-        status_code=204,
-        dependencies=writing,
-        **described(
-            *("Teaching", "Forget a text", "It is forgotten."),
-            *refused,
-            *("not_found", "conflict", "timeout"),
-        ),
-    )
+    @app.delete("/points/{id:path}", status_code=204, dependencies=writing, **ROUTES["forget"])
     async def forget(id: schemas.PointId) -> Response:
         """Forget a text, taught or of the training data."""
         await service.call(engine.forget, id)
         return Response(status_code=204)
 
-    @app.post(
-        "/unlabel",
-        status_code=204,
-        dependencies=writing,
-        **described(
-            *("Teaching", "Take a label off a text", "The text no longer carries it."),
-            *refused,
-            *("not_found", "conflict", "invalid", "timeout"),
-        ),
-    )
+    @app.post("/unlabel", status_code=204, dependencies=writing, **ROUTES["unlabel"])
     async def unlabel(request: schemas.UnlabelRequest) -> Response:
         """Take a wrong label off a text, taught or of the training data."""
         await service.call(engine.unlabel, request.id, request.label)
         return Response(status_code=204)
 
-    @app.get(
-        "/labels",
-        response_model=schemas.LabelPage,
-        **described("Asking", "Find labels", "Some of them, most frequent first.", "invalid"),
-    )
+    @app.get("/labels", response_model=schemas.LabelPage, **ROUTES["labels"])
     async def labels(
         query: Annotated[str, Query(description="Part of a name; all labels without it.")] = "",
         offset: Annotated[int, Query(ge=0, description="How many to pass over.")] = 0,
@@ -273,11 +234,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         ]
         return JSONResponse({"total": len(found), "offset": offset, "labels": page})
 
-    @app.get(
-        "/health",
-        response_model=schemas.Health,
-        **described("Running", "Ask how it is", "The service is there."),
-    )
+    @app.get("/health", response_model=schemas.Health, **ROUTES["health"])
     async def health() -> Response:
         """That the service answers, and what model it has."""
         served = engine.served
@@ -292,11 +249,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             }
         )
 
-    @app.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        **described("Running", "Watch it", "Text in the format of Prometheus."),
-    )
+    @app.get("/metrics", response_class=PlainTextResponse, **ROUTES["metrics"])
     async def metrics() -> Response:
         """Counts and latencies for Prometheus."""
         return Response(service.metrics.text(_gauges(service)), media_type=PROMETHEUS)
@@ -305,10 +258,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         "/reload",
         response_model=schemas.ReloadAnswer,
         dependencies=writing,
-        **described(
-            *("Running", "Load the model again", "The model that is in place now."),
-            *("bad_request", *refused),
-        ),
+        **ROUTES["reload"],
     )
     async def reload() -> Response:
         """Load the model's folder again, then swap; requests are answered meanwhile."""

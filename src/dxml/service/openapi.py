@@ -7,7 +7,7 @@ from typing import Any
 from dxml.service import schemas
 from dxml.service.errors import STATUS
 
-__all__ = ["ABOUT", "ANY_ERROR", "PREDICT_BODY", "described"]
+__all__ = ["ABOUT", "ANY_ERROR", "PREDICT_BODY", "ROUTES"]
 
 ABOUT: dict[str, Any] = {
     "title": "dxml",
@@ -73,26 +73,8 @@ _MEANING = {
 }
 
 
-def described(
-    tag: str,
-    summary: str,
-    answer: str,
-    *errors: str,
-    also: dict[int, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Arguments of a route.
-
-    Parameters
-    ----------
-    tag : str
-        The group it is shown in.
-    summary, answer : str
-        What it does in a few words, and what its answer is.
-    errors : str
-        Types of `STATUS` that it is likely to answer with.
-    also : status → answer, optional
-        Other answers that are no errors.
-    """
+def _described(tag: str, summary: str, answer: str, *errors: str) -> dict[str, Any]:
+    """Arguments of a route: its group, what it does, what its answer is, its likely errors."""
     likely: dict[int, dict[str, Any]] = {
         STATUS[type]: {"model": schemas.Error, "description": f"`{type}`: {_MEANING[type]}"}
         for type in errors
@@ -101,5 +83,50 @@ def described(
         "tags": [tag],
         "summary": summary,
         "response_description": answer,
-        "responses": (also or {}) | likely,
+        "responses": likely,
     }
+
+
+_REFUSED = ("unauthorized", "forbidden")
+
+ROUTES = {
+    "predict": _described(
+        "Asking",
+        "Find the labels of texts",
+        "A result for each text, in their order.",
+        *("too_large", "invalid", "busy", "timeout"),
+    ),
+    "labels": _described("Asking", "Search the labels", "A page of those found.", "invalid"),
+    "map": _described("Asking", "Get the map of the labels", "The map.", "internal"),
+    "learn": _described(
+        "Teaching",
+        "Teach texts",
+        "What was learnt; it is on the disk.",
+        *(*_REFUSED, "conflict", "too_large", "invalid", "timeout"),
+    ),
+    "unlabel": _described(
+        "Teaching",
+        "Take a label off a text",
+        "The text no longer carries it.",
+        *(*_REFUSED, "not_found", "conflict", "invalid", "timeout"),
+    ),
+    "forget": _described(
+        "Teaching",
+        "Forget a text",
+        "It is forgotten.",
+        *(*_REFUSED, "not_found", "conflict", "timeout"),
+    ),
+    "health": _described("Running", "See that it is there", "It is there."),
+    "metrics": _described("Running", "Read its counters", "Text in the format of Prometheus."),
+    "reload": _described(
+        "Running",
+        "Load the model again",
+        "The model that is in place now.",
+        *("bad_request", *_REFUSED),
+    ),
+}
+"""Arguments of each route, by the name of its function."""
+ROUTES["map"]["responses"][202] = {
+    "model": schemas.MapUnderWay,
+    "description": "It is being made; ask again in a second.",
+}

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from dxml.service import schemas
 from dxml.service.errors import ServiceError
 from dxml.service.label_maps import LabelMaps
-from dxml.service.openapi import described
+from dxml.service.openapi import ROUTES
 
 __all__ = ["add_pages"]
 
@@ -62,14 +62,7 @@ def add_pages(app: FastAPI, maps: LabelMaps) -> None:
     async def page_file(request: Request, name: str) -> Response:
         return file(request, name)
 
-    @app.get(
-        "/map",
-        response_model=schemas.Map,
-        **described(
-            *("Asking", "Draw the labels", "The map.", "internal"),
-            also={202: {"model": schemas.MapUnderWay, "description": "It is being made."}},
-        ),
-    )
+    @app.get("/map", response_model=schemas.Map, **ROUTES["map"])
     async def map(request: Request) -> Response:
         """A place for every label, near the labels it shares texts with; ask again after a 202."""
         made = maps.current()

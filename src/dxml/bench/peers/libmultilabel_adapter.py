@@ -24,7 +24,7 @@ def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, see
     if parameters["tree"]:
         model = linear.train_tree(Y, X, "-s 2 -e 0.0001 -c 1", verbose=False)
     else:
-        model = linear.train_1vsrest(Y, X, options="-s 2", verbose=False)
+        model = linear.train_1vsrest(Y, X, options=f"-s 2 -m {threads}", verbose=False)
     _save_weights(model, folder)
     return model
 

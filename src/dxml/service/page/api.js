@@ -33,6 +33,7 @@ async function ask(path, { method = "GET", body, signal } = {}) {
 }
 
 export const health = () => ask("health");
+export const openapi = () => ask("openapi.json");
 export const predict = (body, signal) => ask("predict", { method: "POST", body, signal });
 export const learn = (body) => ask("learn", { method: "POST", body });
 export const forget = (id) => ask(`points/${encodeURIComponent(id)}`, { method: "DELETE" });
