@@ -56,8 +56,9 @@ def ask_for_map(client: TestClient, **headers: str) -> Any:
     return answer
 
 
-def test_the_page_is_served_with_strict_headers(client: TestClient) -> None:
-    page = client.get("/")
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_are_served_with_strict_headers(client: TestClient, path: str) -> None:
+    page = client.get(path)
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.text.startswith("<!doctype html>")
@@ -100,20 +101,26 @@ def test_every_file_that_is_named_exists_and_every_id_that_is_used() -> None:
     sources = {
         name: files("dxml.service").joinpath("page", name).read_text("utf-8") for name in FILES
     }
-    page = sources["index.html"]
-    named = set(re.findall(r"page/([\w.]+)", page))
-    for name, source in sources.items():
-        if name.endswith(".js"):
-            named |= set(re.findall(r'from "\./([\w.]+)"', source))
-            ids = set(re.findall(r'\bat\("([\w-]+)"\)', source)) - {
-                "add-field"
-            }  # made in lesson.js
-            assert [id for id in ids if f'id="{id}"' not in page] == [], name
-    assert named | {"index.html"} == set(FILES)
+    reached: set[str] = set()
+    for page in ("index.html", "docs.html"):
+        waiting = [page]
+        named: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            named.add(name)
+            found = re.findall(r'(?:="page/|from "\./)([\w.]+)"', sources[name])
+            waiting += set(found) - named
+        for name in named:
+            ids = set(re.findall(r'\bat\("([\w-]+)"\)', sources[name]))
+            ids -= {"add-field"}  # made in lesson.js
+            assert [id for id in ids if f'id="{id}"' not in sources[page]] == [], name
+        reached |= named
+    assert reached == set(FILES)
 
 
 def test_what_is_not_there(client: TestClient) -> None:
-    for path in ("/page/none.js", "/page/..%2Fapp.py", "/page/"):
+    fastapis = ("/redoc", "/docs/oauth2-redirect")
+    for path in ("/page/none.js", "/page/..%2Fapp.py", "/page/", *fastapis):
         answer = client.get(path)
         assert answer.status_code == 404
         assert answer.json()["error"]["type"] == "not_found"
