@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from dxml._sparse import plain_csr
 from dxml.kernel import Kernel, KernelVote
 from dxml.linear import LinearHead
-from dxml.neighbours import Neighbours, cosine_weights, unit_rows
+from dxml.neighbours import Neighbours, cosine_weights, only_features, unit_rows
 from dxml.precision import Precision, pack, pack_sparse, unpack, unpack_sparse
 from dxml.scaling import DENSE
 from dxml.topk import TopK
@@ -230,9 +230,7 @@ class Parts:
         """Rows of length 1 of the features that are searched by."""
         if self.searched.all():
             return unit_rows(X)
-        kept = self.searched[X.indices]
-        ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr].astype(X.indptr.dtype)
-        return unit_rows(plain_csr(X.data[kept], X.indices[kept], ends, X.shape))
+        return unit_rows(only_features(X, self.searched))
 
     def _search_hidden(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> tuple[Ids, Floats]:
         assert self.wide is not None

@@ -12,10 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._sparse import plain_csr
 from dxml.index import PartitionedIndex
 from dxml.scaling import DENSE, FeatureScaler
 
-__all__ = ["Neighbours", "cosine_weights", "nearest_by_cosine", "rare_features", "unit_rows"]
+__all__ = [
+    "Neighbours",
+    "cosine_weights",
+    "nearest_by_cosine",
+    "only_features",
+    "rare_features",
+    "unit_rows",
+]
 
 LEAST = 1e-12  # weight of a vote beside the nearest's; above 0, so that every neighbour counts
 
@@ -121,6 +129,25 @@ def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
     """Rows divided by their length; the cosine is then a dot product."""
     return FeatureScaler(None, None, rows=True).transform(X)
+
+
+@numba.njit(cache=True)
+def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
+    ends, features, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
+    size = 0
+    for i in range(indptr.shape[0] - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            if kept[indices[j]]:
+                features[size] = indices[j]
+                values[size] = data[j]
+                size += 1
+        ends[i + 1] = size
+    return values[:size], features[:size], ends
+
+
+def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
+    """X without the values of other features than these; columns stay where they are."""
+    return plain_csr(*_keep(X.indptr, X.indices, X.data, kept), X.shape)
 
 
 def rare_features(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -18,6 +19,18 @@ __all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
 DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
+
+
+@numba.njit(cache=True)
+def _to_length_one(indptr, data, out):  # type: ignore[no-untyped-def]
+    """Compiled, since one point is scaled as often as many are; rows without a length stay 0."""
+    for i in range(indptr.shape[0] - 1):
+        square = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            square += np.float64(data[j]) * data[j]
+        scale = np.float32(1 / np.sqrt(square)) if square > 0 else np.float32(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            out[j] = data[j] * scale
 
 
 @dataclass(frozen=True)
@@ -42,11 +55,9 @@ class FeatureScaler:
             X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
         if not self.rows:
             return X
-        ends = np.concatenate([[0], np.cumsum(np.square(X.data, dtype=np.float64))])
-        squares = np.diff(ends[X.indptr])
-        scale = np.zeros(len(squares), dtype=np.float32)
-        scale[squares > 0] = 1 / np.sqrt(squares[squares > 0])
-        return plain_csr(X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr, X.shape)
+        data = np.empty(X.nnz, dtype=np.float32)
+        _to_length_one(X.indptr, X.data, data)
+        return plain_csr(data, X.indices, X.indptr, X.shape)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""

@@ -24,6 +24,23 @@ Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 
+@numba.njit(cache=True)
+def _by_label(indices, scores):  # type: ignore[no-untyped-def]
+    """The arrays of a CSR matrix: each row's labels in rising order, without the padding."""
+    n, k = indices.shape
+    data, labels = np.empty(n * k, scores.dtype), np.empty(n * k, indices.dtype)
+    indptr = np.zeros(n + 1, dtype=np.int32)
+    size = 0
+    for i in range(n):
+        for j in np.argsort(indices[i]):
+            if indices[i, j] >= 0:
+                data[size] = scores[i, j]
+                labels[size] = indices[i, j]
+                size += 1
+        indptr[i + 1] = size
+    return data[:size], labels[:size], indptr
+
+
 @dataclass(frozen=True)
 class TopK:
     """The k best labels of each point, best first.
@@ -70,13 +87,7 @@ class TopK:
 
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The scores as a sparse (n_samples, n_labels) matrix; a score of 0 stays stored."""
-        ids = np.where(self.indices >= 0, self.indices, n_labels)
-        order = np.argsort(ids, axis=1)
-        ids = np.take_along_axis(ids, order, axis=1)
-        kept = ids < n_labels
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-        scores = np.take_along_axis(self.scores, order, axis=1)[kept]
-        return plain_csr(scores, ids[kept], indptr, (len(self), n_labels))
+        return plain_csr(*_by_label(self.indices, self.scores), (len(self), n_labels))
 
     @staticmethod
     def concatenate(parts: list[TopK]) -> TopK:
