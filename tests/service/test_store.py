@@ -145,6 +145,26 @@ def test_void_entries_are_dropped(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_entries_that_are_dropped_while_they_are_looked_up(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker teaches a text again and compacts, between asking for the last and for all."""
+    engine, other = Engine(model), Journal(model / JOURNAL)
+    other.append("learn", lesson("a", label="Old"))
+    last = engine.journal.last
+
+    def meanwhile() -> int:
+        found = last()
+        other.append("learn", lesson("a", label="New"))
+        assert other.compact() == 1
+        monkeypatch.setattr(engine.journal, "last", last)
+        return found
+
+    monkeypatch.setattr(engine.journal, "last", meanwhile)
+    engine.catch_up()
+    assert [name for name, _ in engine.labels("New")] == ["New"] and not engine.labels("Old")
+
+
 def test_a_journal_of_the_first_version_is_taken_on(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / "j.sqlite")
     old.execute(

@@ -204,6 +204,8 @@ class Engine:
         wished = False
         while applied < last:
             entries = [entry for entry in self.journal.after(applied) if entry.number <= last]
+            if not entries:  # made void and dropped by another process just now
+                break
             for step in _steps(entries):
                 with self._computing:
                     served = _apply(served, step)
