@@ -151,7 +151,7 @@ def test_a_forgotten_text_votes_no_more(tagger: TextTagger) -> None:
     assert "a" not in {voter.id for each in found for voter in each.neighbours}
     assert "Fischmusik" not in [each.name for each in found], "its only text is forgotten"
     assert len(tagger.tag("Geige mit Hering", top=5)) <= 4
-    with pytest.raises(ParameterError, match="there is no text with the id 'a'. The ids are in"):
+    with pytest.raises(ParameterError, match="there is no text with the id 'a'"):
         tagger.forget("a")
 
 

@@ -147,7 +147,8 @@ def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
 
 def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
     """X without the values of other features than these; columns stay where they are."""
-    return plain_csr(*_keep(X.indptr, X.indices, X.data, kept), X.shape)
+    values, features, ends = _keep(X.indptr, X.indices, X.data, kept)
+    return plain_csr(values, features, ends, X.shape)
 
 
 def rare_features(

@@ -405,7 +405,7 @@ class TextTagger:
     def _row(self, id: str) -> int:
         row = self._known.row.get(id)
         if row is None:
-            raise ParameterError(f"there is no text with the id {id!r}. The ids are in ids_.")
+            raise ParameterError(f"there is no text with the id {id!r}.")
         return row
 
     def encode_labels(self, labels: Iterable[Iterable[str]]) -> sp.csr_matrix:

@@ -87,7 +87,8 @@ class TopK:
 
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The scores as a sparse (n_samples, n_labels) matrix; a score of 0 stays stored."""
-        return plain_csr(*_by_label(self.indices, self.scores), (len(self), n_labels))
+        data, labels, indptr = _by_label(self.indices, self.scores)
+        return plain_csr(data, labels, indptr, (len(self), n_labels))
 
     @staticmethod
     def concatenate(parts: list[TopK]) -> TopK:

@@ -185,6 +185,8 @@ def test_npz_values_must_be_finite_and_rows_agree(tmp_path: Path) -> None:
 def test_a_format_that_cannot_be_told() -> None:
     with pytest.raises(DataFormatError, match=re.escape("cannot be told from the suffix '.csv'")):
         recognise("a.csv")
+    with pytest.raises(DataFormatError, match="A table of texts is for a tagger: dxml train with"):
+        recognise("a.jsonl")
     with pytest.raises(DataFormatError, match=r"one .npz holds one matrix, expected two"):
         recognise("a.npz")
 

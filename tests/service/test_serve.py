@@ -131,3 +131,18 @@ def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str], model: Pat
         patch.setitem(sys.modules, "uvicorn", None)
         said = fails(capsys, "--model", model)
     assert "Install them with: pip install 'dxml[serve]'." in said
+
+
+def test_a_port_that_is_taken_is_said_in_a_sentence(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        monkeypatch.setattr(sys, "argv", ["dxml", "serve", "--model", str(model), "--port", port])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and not said.out  # nothing was announced
+    assert f"error: cannot listen at 127.0.0.1, port {port} (Address already in use)." in said.err

@@ -59,6 +59,13 @@ SKIP = typer.Option(
 _IN_PYTHON = {"skip_bad_rows=True": "--skip-bad-rows", "encoding='cp1252'": "--encoding cp1252"}
 
 
+def _as_options(message: str) -> str:
+    """A message of the library in the words of the command line."""
+    for python, option in _IN_PYTHON.items():
+        message = message.replace(python, option)
+    return message
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table is to be read, as it was asked for."""
@@ -98,6 +105,18 @@ class Reading:
             self.label_separator or (known.label_separator if known else None),
         )
 
+    def has_column(self, data: str, name: str | None) -> bool:
+        """Whether the first row of a table has it; what is wrong with the table `read` says."""
+        from dxml.text.tables import open_rows
+
+        if name is None:
+            return False
+        try:
+            _, row = next(iter(open_rows(Path(data), (), (name,), encoding=self.encoding)))
+        except (DataFormatError, OSError, StopIteration):
+            return False
+        return name in row
+
     def read(self, data: str, columns: Columns, progress: Progress) -> TextTable:
         """The table; what is wrong with it is said in the words of the command line."""
         from dxml.text import read_table
@@ -114,12 +133,10 @@ class Reading:
                 progress=progress,
             )
         except DataFormatError as error:
-            message = str(error)
-            for python, option in _IN_PYTHON.items():
-                message = message.replace(python, option)
-            raise DataFormatError(message) from error
+            raise DataFormatError(_as_options(str(error))) from error
         if table.skipped:
-            typer.echo(f"{table.skipped:,} bad rows skipped; {table.problems[0]}", err=True)
+            bad = "1 bad row" if table.skipped == 1 else f"{table.skipped:,} bad rows"
+            typer.echo(f"{bad} skipped; {_as_options(table.problems[0])}", err=True)
         return table
 
     def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:

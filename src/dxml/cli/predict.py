@@ -95,7 +95,9 @@ def _predict_texts(
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")
     tagger = TextTagger.load(model)
-    columns = replace(reading.columns(tagger.columns), labels=None, id=reading.id)
+    columns = replace(reading.columns(tagger.columns), labels=None)
+    if reading.id is None and not reading.has_column(data, columns.id):
+        columns = replace(columns, id=None)  # the model's, which this table need not have
     with open_progress(quiet) as progress:
         table = reading.read(data, columns, progress)
         ranking = tagger.rank(table.texts, top, progress=progress)

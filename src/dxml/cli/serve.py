@@ -36,8 +36,10 @@ def serve(
     from dxml.service.access import check_token
     from dxml.service.server import serve as run
 
+    def announce() -> None:
+        if not quiet:
+            name = f"[{host}]" if ":" in host else host
+            typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
+
     check_token(host, token)
-    if not quiet:
-        name = f"[{host}]" if ":" in host else host
-        typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
-    run(model, host=host, port=port, workers=workers, token=token)
+    run(model, host=host, port=port, workers=workers, token=token, announce=announce)

@@ -39,6 +39,7 @@ __all__ = ["Format", "read", "read_pair", "recognise", "write"]
 
 Format = Literal["repository", "pair", "libsvm", "npz"]
 _SUFFIXES: dict[str, Format] = {".txt": "repository", ".svm": "libsvm", ".libsvm": "libsvm"}
+TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of what dxml.text reads
 LIBSVM_BASES = (1, 0)  # of features, of labels: as the LIBSVM site's multi-label data sets have it
 
 
@@ -60,6 +61,11 @@ def recognise(path: str | Path) -> Format:
         raise DataFormatError(
             f"{text}: one .npz holds one matrix, expected two. "
             "Give both as X.npz,Y.npz, or the folder that holds X.npz and Y.npz."
+        )
+    if suffix in TABLES:
+        raise DataFormatError(
+            f"{text}: the format cannot be told from the suffix {suffix!r}. A table of texts is "
+            "for a tagger: dxml train with --text and --labels, or dxml.TextTagger."
         )
     raise DataFormatError(
         f"{text}: the format cannot be told from the suffix {suffix!r}. "

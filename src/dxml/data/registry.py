@@ -317,7 +317,7 @@ def lookup(name: str) -> DatasetInfo:
     info = REGISTRY.get(name.lower())
     if info is None:
         raise DatasetNotFoundError(
-            f"unknown data set {name!r}{did_you_mean(name.lower(), REGISTRY)} "
-            "A file is given by its path."
+            f"unknown data set {name!r}{did_you_mean(name.lower(), REGISTRY)} (a file is given by "
+            "its path)."
         )
     return info

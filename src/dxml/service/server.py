@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ def serve(
     port: int = 8000,
     workers: int = 1,
     token: str | None = None,
+    announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a model until told to stop.
 
@@ -39,6 +42,8 @@ def serve(
         Processes; they see each other's lessons.
     token : str, optional
         Needed for an address that others can reach.
+    announce : callable
+        Called when nothing that can be known before stands in the way.
     """
     try:
         import uvicorn
@@ -57,15 +62,33 @@ def serve(
         "log_level": "warning",
         "timeout_graceful_shutdown": int(Limits().seconds),
     }
+    _check_free(host, port)
     if workers == 1:
-        uvicorn.run(create_app(model, token=token), **settings)  # type: ignore[arg-type]
+        app = create_app(model, token=token)
+        announce()
+        uvicorn.run(app, **settings)  # type: ignore[arg-type]
         return
     check_method(model)  # what is wrong is said here, once
     Journal(Path(model) / JOURNAL).close()
+    announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
     os.environ[_SETTINGS] = json.dumps({"model": str(model), "token": token, "threads": threads})
     where = "dxml.service.server:app_of_a_worker"
     uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
+
+
+def _check_free(host: str, port: int) -> None:
+    """Say in a sentence what a server would say with a number."""
+    try:
+        kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ParameterError(
+            f"cannot listen at {host}, port {port} ({error.strerror or error}). "
+            "Give another with --port or --host."
+        ) from error
 
 
 def app_of_a_worker() -> FastAPI:
