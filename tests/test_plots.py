@@ -28,7 +28,7 @@ from dxml.plots import (
 from dxml.plots.style import MissingExtraError, pyplot
 from dxml.topk import TopK
 
-OLD_MODEL = Path(__file__).parent / "models" / "format-1"
+OLD_MODEL = Path(__file__).parent / "models" / "format-1-dxml"
 DATA = make_planted(200, 80, 8, random_state=0)
 DXML_SMALL = {"epochs": 4, "dim": 8, "hidden": 16, "n_partitions": 1, "n_neighbors": 5}
 
