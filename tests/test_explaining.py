@@ -16,6 +16,8 @@ from dxml.joint import Joint
 
 PLANS: dict[str, dict[str, Any]] = {
     "kernel": {},
+    "kernel, linear": {"C": 1.0},
+    "linear, every label": {"memory_gb": 1e-4},
     "linear": {"candidates": "nearest", "width": 0},
     "wide": {"candidates": "all", "width": 64, "epochs": 3},
     "all": {"candidates": "nearest", "width": 64, "epochs": 3},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from dxml import joint_fitting as module
+from dxml import joint_weighing as weighing
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
@@ -95,7 +96,7 @@ def test_the_ranking_by_hand(width: int, small: tuple[Dataset, Dataset]) -> None
     train, test = small
     settings = NEAREST | {"width": width, "epochs": 2, "n_candidates": 12}
     model = Joint(**settings).fit(train.X, train.Y)
-    assert model.plan_ == Plan(False, True, width, epochs=2)
+    assert model.plan_ == Plan(False, False, True, width, epochs=2)
     ranking, expected = model.predict_topk(test.X, 4), by_hand(model, test.X, 4)
     same = 0
     for row, wanted in zip(ranking.rows(), expected, strict=True):
@@ -204,20 +205,21 @@ def test_nearly_every_point_has_every_label(settings: dict[str, Any]) -> None:
 def test_with_few_points_nothing_is_held_out(settings: dict[str, Any], n: int) -> None:
     data = make_planted(n, 30, 6, 1.5, 5, noise=0, random_state=0)
     model = Joint(**settings | {"width": 8, "epochs": 1}).fit(data.X, data.Y)
-    names = {"nearest": ("linear", "vote", "wide"), "all": ("kernel", "vote", "wide")}
+    names = {"nearest": ("linear", "vote", "wide"), "all": ("kernel", "linear", "vote", "wide")}
     weights = model.mixture_.weights[model.mixture_.weights > 0].tolist()
     assert weights == [DEFAULTS[name] for name in names[settings["candidates"]]]
     assert model.score(data.X, data.Y) > 0.7
     assert (model.predict(data.X).sum(axis=1) >= 1).all()
 
 
-def test_little_memory_is_enough_for_a_vote(small: tuple[Dataset, Dataset]) -> None:
+def test_little_memory_is_enough_for_a_linear_head(small: tuple[Dataset, Dataset]) -> None:
     train, test = small
     rich = Joint(candidates="all", device="cpu").fit(train.X, train.Y)
     poor = Joint(candidates="all", device="cpu", memory_gb=1e-4).fit(train.X, train.Y)
-    assert rich.plan_ == Plan(True, False, 0) and rich.parts_.kernel is not None
-    assert poor.plan_ == Plan(False, False, 0)
-    assert poor.parts_.kernel is None and poor.parts_.wide is None and poor.parts_.linear is None
+    assert rich.plan_.kernel and rich.parts_.kernel is not None
+    assert poor.plan_ == Plan(True, False, True, 0)
+    assert poor.parts_.kernel is None and poor.parts_.wide is None
+    assert poor.parts_.linear is not None
     assert poor.score(test.X, test.Y) > 0.7
 
 
@@ -261,10 +263,89 @@ def test_voters_are_chosen_on_held_out_points() -> None:
     cosines = np.full(ids.shape, 0.5, np.float32)
     truth = sp.csr_matrix(np.array([[0, 1, 0], [0, 0, 1]], dtype=bool))
     model.parts_.labels = sp.csr_matrix(Y)
-    assert module._choose_vote(model.parts_, (ids, cosines), truth)[0] == 10
+    assert weighing._choose_vote(model.parts_, (ids, cosines), truth)[0] == 10
     cosines[:, 10:] = 0.45
     # Two against eight: (0.5 / 0.45)ᵖ > 4 from p = 13.2 on.
-    assert module._choose_vote(model.parts_, (ids[:, 8:], cosines[:, 8:]), truth) == (10, 16.0)
+    assert weighing._choose_vote(model.parts_, (ids[:, 8:], cosines[:, 8:]), truth) == (10, 16.0)
+
+
+class Planted(weighing.Weighing):
+    """Says how good a mixture is by the C of its linear head, in the order of the attempts."""
+
+    asked: ClassVar[list[float | None]] = []
+    qualities: ClassVar[dict[float | None, float]] = {}
+    strength: ClassVar[float] = 0.0
+
+    def mixture(self, head: Any = None) -> Any:
+        C = None if head is None else self.strength
+        self.asked.append(C)
+        return self.qualities[C], super().mixture(head)[1]
+
+
+@pytest.fixture
+def planted_quality(monkeypatch: pytest.MonkeyPatch) -> type[Planted]:
+    fit = module.fit_linear
+
+    def spy(*rest: Any, C: float, **named: Any) -> Any:
+        Planted.strength = C
+        return fit(*rest, C=C, **named)
+
+    monkeypatch.setattr(module, "fit_linear", spy)
+    monkeypatch.setattr(module, "Weighing", Planted)
+    Planted.asked.clear()
+    return Planted
+
+
+@pytest.mark.parametrize(
+    ("qualities", "asked"),
+    [
+        ({0.3: 0.5, 1: 0.505}, [0.3, 1]),
+        ({0.3: 0.505, 1: 0.5}, [0.3, 1]),
+        ({0.3: 0.5, 1: 0.6, 3: 0.605}, [0.3, 1, 3]),
+        ({0.3: 0.5, 1: 0.6, 3: 0.7, 10: 0.6}, [0.3, 1, 3, 10]),
+        ({0.3: 0.5, 1: 0.2, 0.1: 0.4}, [0.3, 1, 0.1]),
+        ({0.3: 0.5, 1: 0.4, 0.1: 0.6, 0.03: 0.7}, [0.3, 1, 0.1, 0.03]),
+    ],
+)
+def test_held_out_points_choose_the_strength_of_the_linear_head(
+    qualities: dict[float | None, float],
+    asked: list[float],
+    small: tuple[Dataset, Dataset],
+    planted_quality: type[Planted],
+    tmp_path: Path,
+) -> None:
+    planted_quality.qualities = qualities
+    train, test = small
+    model = Joint(**NEAREST).fit(train.X, train.Y)
+    assert planted_quality.asked == asked
+    assert model.C_ == max(qualities, key=lambda C: qualities[C])
+    given = Joint(**NEAREST | {"C": model.C_}).fit(train.X, train.Y)
+    assert planted_quality.asked == [*asked, model.C_]
+    assert given.score(test.X, test.Y) > 0.7
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").C_ == model.C_
+
+
+@pytest.mark.parametrize(
+    ("qualities", "asked", "kept"),
+    [
+        ({None: 0.5, 0.3: 0.502}, [None, 0.3], False),
+        ({None: 0.5, 0.3: 0.504, 1: 0.502}, [None, 0.3, 1], True),
+    ],
+)
+def test_a_linear_head_must_earn_its_place_beside_a_kernel(
+    qualities: dict[float | None, float],
+    asked: list[float],
+    kept: bool,
+    small: tuple[Dataset, Dataset],
+    planted_quality: type[Planted],
+) -> None:
+    planted_quality.qualities = qualities
+    train, test = small
+    model = Joint(**ALL).fit(train.X, train.Y)
+    assert planted_quality.asked == asked
+    assert model.plan_ == Plan(True, True, kept, 0) and (model.parts_.linear is not None) == kept
+    assert model.score(test.X, test.Y) > 0.7
 
 
 def test_a_sample_chooses_the_kernel(
@@ -280,7 +361,7 @@ def test_a_sample_chooses_the_kernel(
     monkeypatch.setattr(module, "choose_kernel", spy)
     train, test = small
     Joint(**ALL).fit(train.X, train.Y)
-    monkeypatch.setattr(module, "KERNEL_CHOICE", 50)
+    monkeypatch.setattr(module, "KERNEL_CHOICE", {"cpu": 50})
     model = Joint(**ALL).fit(train.X, train.Y)
     assert seen == [(240, 240), (50, 50)]
     assert model.parts_.kernel is not None and model.parts_.kernel.votes.shape == (300, 25)
@@ -316,7 +397,7 @@ def test_unscaled_features_of_any_size(size: float, small: tuple[Dataset, Datase
 def test_eurlex(tmp_path: Path) -> None:
     train, test = load_dataset("eurlex-4k", "train"), load_dataset("eurlex-4k", "test")
     model = Joint(device="cpu").fit(train.X, train.Y)
-    assert model.plan_ == Plan(kernel=False, linear=True, width=0)
+    assert model.plan_ == Plan(every_label=False, kernel=False, linear=True, width=0)
     ranking = model.predict_topk(test.X, 5)
     found = precision_at_k(test.Y, ranking, 5)
     assert found[0] >= 0.82 and found[2] >= 0.68 and found[4] >= 0.57

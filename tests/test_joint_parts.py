@@ -20,7 +20,8 @@ from dxml.topk import tie_order
 from dxml.wide import WideHead
 
 CPU = torch.device("cpu")
-NEAREST, ALL = Plan(False, True, 0), Plan(False, False, 0)
+NEAREST = Plan(every_label=False, kernel=False, linear=True, width=0)
+ALL = Plan(every_label=True, kernel=False, linear=False, width=0)
 
 
 def plan(n: int, d: int, n_labels: int, device: str = "cpu", **settings: Any) -> Plan:
@@ -55,15 +56,30 @@ def test_small_data_are_scored_for_every_label() -> None:
 def test_a_kernel_stands_alone_on_few_points(n: int) -> None:
     for device in ("cpu", "cuda"):
         found = plan(n, 500, 100, device, epochs=25)
-        assert found == Plan(kernel=True, linear=False, width=0)
+        assert found == Plan(every_label=True, kernel=True, linear=True, width=0)
 
 
 def test_a_wide_layer_joins_the_kernel_on_more_points() -> None:
-    assert plan(10_000, 500, 100, "cuda") == Plan(True, False, 4096, learners=4, epochs=40)
+    assert plan(10_000, 500, 100, "cuda") == Plan(True, True, True, 4096, learners=4, epochs=40)
     # 1.5e12 operations / (6 · 25 epochs · 10,000 points · 600) = 1,666: whole 1,024s
-    assert plan(10_000, 500, 100) == Plan(True, False, 1024)
-    assert plan(10_000, 500, 100, epochs=1) == Plan(True, False, 2048, epochs=1)
+    assert plan(10_000, 500, 100) == Plan(True, True, True, 1024)
+    assert plan(10_000, 500, 100, epochs=1) == Plan(True, True, True, 2048, epochs=1)
     assert plan(10_000, 500, 100, epochs=50).width == 768  # 833: whole 256s
+
+
+def test_small_sparse_data_have_a_linear_head_beside_what_can_be_afforded() -> None:
+    # 24,000 texts of 597 labels: no kernel on a CPU, and a wide layer would have 17 units
+    assert plan(24_000, 24_000, 597) == Plan(True, False, True, 0)
+    assert plan(24_000, 24_000, 597, "cuda") == Plan(True, True, True, 3072, learners=4, epochs=40)
+    assert plan(24_000, 24_000, 597, candidates="nearest") == NEAREST
+
+
+def test_small_dense_data_have_a_wide_layer_instead_of_a_linear_head() -> None:
+    X = sp.csr_matrix(np.ones((20_000, 120), dtype=np.float32))
+    settings: dict[str, Any] = {"device": "cpu", "memory": 8e9}
+    assert make_plan(X, 800, **settings) == Plan(True, False, False, 512)  # 543: whole 256s
+    assert make_plan(X, 800, **settings | {"epochs": 90}).width == 256  # afforded: 150
+    assert make_plan(X, 800, **settings | {"memory": 1e6}) == Plan(True, False, True, 0)
 
 
 def test_dense_features_have_one_learner() -> None:
@@ -85,11 +101,12 @@ def test_a_cpu_solves_for_so_many_votes_and_no_more() -> None:
 
 def test_large_data_have_a_linear_head_and_a_wide_layer_where_it_can_be_afforded() -> None:
     shape = 20_000, 5_000, 4_000
-    assert plan(*shape) == Plan(kernel=False, linear=True, width=0)
-    assert plan(*shape, "cuda") == Plan(False, True, 4096)
+    assert plan(*shape) == NEAREST
+    assert plan(*shape, "cuda") == replace(NEAREST, width=4096)
+    assert plan(19_999, *shape[1:], "cuda").epochs == 15
     # At most 1e8 weights over 49,000 features and labels: 2,040; over 99,000: 1,010, too narrow
-    assert plan(20_000, 45_000, 4_000, "cuda") == Plan(False, True, 1024)
-    assert plan(20_000, 95_000, 4_000, "cuda") == Plan(False, True, 0)
+    assert plan(20_000, 45_000, 4_000, "cuda") == replace(NEAREST, width=1024)
+    assert plan(20_000, 95_000, 4_000, "cuda") == NEAREST
     assert plan(20_000, 95_000, 4_000, "cuda", candidates="all").width == 768
 
 
@@ -98,15 +115,15 @@ def test_little_memory_switches_parts_off() -> None:
     assert not plan(1_000, 500, 100, memory=7.9e6).kernel
     # Half the memory for the weights, 16 bytes each: 4e6 / (16 · 600) = 416 units
     assert plan(1_000, 500, 100, memory=7.9e6).width == 256
-    assert plan(1_000, 500, 100, memory=1e6) == ALL
+    assert plan(1_000, 500, 100, memory=1e6) == replace(ALL, linear=True)
     # On a GPU the points are there too, dense, in half of the memory
     assert plan(20_000, 5_000, 4_000, "cuda", memory=4.1e8).width > 0
     assert plan(20_000, 5_000, 4_000, "cuda", memory=3.9e8).width == 0
 
 
 def test_a_width_that_is_given_is_taken() -> None:
-    assert plan(400, 50, 10, width=7) == Plan(True, False, 7)
-    assert plan(20_000, 5_000, 4_000, width=33) == Plan(False, True, 33)
+    assert plan(400, 50, 10, width=7) == Plan(True, True, True, 7)
+    assert plan(20_000, 5_000, 4_000, width=33) == replace(NEAREST, width=33)
     assert plan(20_000, 500, 100, "cuda", width=0).width == 0
 
 
@@ -226,7 +243,16 @@ def test_the_vote_alone_ranks_by_its_power() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("kind", [Plan(True, False, 16), Plan(False, True, 16), NEAREST, ALL])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Plan(True, True, False, 16),
+        Plan(True, True, True, 16),
+        replace(NEAREST, width=16),
+        NEAREST,
+        ALL,
+    ],
+)
 def test_saved_and_restored(kind: Plan, precision: Precision) -> None:
     parts = some_parts(kind, n_neighbors=7, power=8.0, n_candidates=5)
     parts.searched[3] = False

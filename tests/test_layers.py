@@ -32,7 +32,7 @@ LAYERS = [
     {"walks", "factorisation", "index", "_input_layer", "losses", "kernel"},
     {"skipgram", "training", "neighbours", "mixture"},
     {"joint_parts", "label_map", "tags", "thesaurus"},
-    {"explaining", "teaching"},
+    {"explaining", "joint_weighing", "teaching"},
     {"catching_up"},
     {"joint_fitting"},
     {"base"},

@@ -11,7 +11,7 @@ from dxml import linear as module
 from dxml._progress import StageTimer
 from dxml._threads import threads
 from dxml.data import make_planted
-from dxml.linear import LinearHead, Task, fit_linear, label_tasks
+from dxml.linear import LinearHead, Task, all_tasks, fit_linear, label_tasks
 
 C = 0.7
 N_LABELS = 6
@@ -232,3 +232,24 @@ def test_saved_and_restored() -> None:
     again = LinearHead.from_arrays(head.arrays("name"), "name")
     assert (again.weights != head.weights).nnz == 0
     assert np.array_equal(again.scores(X, everything(Y)), head.scores(X, everything(Y)))
+
+
+def test_all_tasks_have_every_label_on_every_shortlist() -> None:
+    Y = sp.random(30, N_LABELS, 0.2, format="csr", random_state=1).astype(bool)
+    found = all_tasks(Y)
+    expected = label_tasks(Y, sp.csr_matrix(np.ones(Y.shape, dtype=bool)))
+    assert np.array_equal(found.points.toarray(), expected.points.toarray())
+    assert np.array_equal(found.points.indices, expected.points.indices)
+    assert found.duals.shape == (30 * N_LABELS,) and not found.duals.any()
+
+
+def test_scores_of_all_labels_are_those_of_every_pair() -> None:
+    rng = np.random.default_rng(0)
+    head = LinearHead(sp.random(7, 20, 0.3, format="csr", dtype=np.float32, random_state=2))
+    X = sp.random(9, 20, 0.4, format="csr", dtype=np.float32, random_state=3)
+    expected = X.toarray() @ head.weights.toarray().T - 1
+    np.testing.assert_allclose(head.all_scores(X), expected, atol=1e-6)
+    every = sp.csr_matrix(np.ones((9, 7), dtype=bool))
+    np.testing.assert_allclose(head.scores(X, every), expected.ravel(), atol=1e-6)
+    some = sp.csr_matrix(rng.random((9, 7)) < 0.5)
+    np.testing.assert_allclose(head.scores(X, some), expected[some.toarray()], atol=1e-6)

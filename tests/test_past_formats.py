@@ -7,7 +7,8 @@ A folder under tests/models is made once, by the last version that wrote its for
     ranking.json: model.predict_topk(data.X[:5], 3), the indices
 
 joint is ``Joint(device="cpu")``, joint-nearest has ``candidates="nearest", width=8, epochs=2`` too.
-Format 2 has the labels' relations in a kernel, and learners and epochs in a plan.
+Format 2 has the labels' relations in a kernel, and learners and epochs in a plan; format 3 a C that
+was chosen, and `every_label` in a plan.
 """
 
 from __future__ import annotations

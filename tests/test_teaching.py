@@ -26,7 +26,9 @@ from dxml.teaching import _new_task
 
 PLANS: dict[str, dict[str, Any]] = {
     "kernel": {},
+    "kernel, linear": {"C": 1.0},
     "linear": {"candidates": "nearest", "width": 0},
+    "linear, every label": {"memory_gb": 1e-4},
     "wide": {"candidates": "all", "width": 64, "epochs": 8},
     "all, int8": {"candidates": "nearest", "width": 64, "epochs": 8, "precision": "int8"},
 }

@@ -25,7 +25,7 @@ from dxml.base import Classifier
 from dxml.catching_up import catch_up
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.explaining import Evidence, Explainer, strongest
-from dxml.joint_fitting import Fitter, hold_out
+from dxml.joint_fitting import DEFAULT_C, Fitter, hold_out
 from dxml.joint_parts import Parts, Plan, make_plan
 from dxml.mixture import Mixture, expected_number, opinions
 from dxml.precision import Precision
@@ -52,6 +52,8 @@ class Joint(Classifier):
     parts_ : Parts
     mixture_ : Mixture
         How the parts are weighed, and the way from a score to a probability.
+    C_ : float
+        That of the linear head, where there is one.
     history_ : list of float
         Training loss of each epoch of the wide layer, where there is one.
 
@@ -81,7 +83,7 @@ class Joint(Classifier):
         epochs: Annotated[
             int | None,
             Range(1),
-            "passes of the wide layer over the points; None: 40 on a GPU for small data, else 25",
+            "passes of the wide layer over the points; None: 15 to 40, by the data and the device",
         ] = None,
         batch_size: Annotated[
             int | None, Range(1), "points in a step of the wide layer; None: by their number"
@@ -100,9 +102,13 @@ class Joint(Classifier):
             int, Range(1), "labels near a point that its own are learnt to be told from"
         ] = 200,
         C: Annotated[
-            float, Range(0, open_low=True), "weight of the linear head's loss beside ‖w‖²/2"
-        ] = 1.0,
-        passes: Annotated[int, Range(1), "of the linear head over a label's points"] = 3,
+            float | None,
+            Range(0, open_low=True),
+            "weight of the linear head's loss beside ‖w‖²/2; None: by held-out points",
+        ] = None,
+        passes: Annotated[
+            int, Range(1), "of the linear head over a label's points; half as many in trials"
+        ] = 6,
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         memory_gb: Annotated[
@@ -142,8 +148,8 @@ class Joint(Classifier):
         plan = self._make_plan(X, device)
         held = hold_out(X.shape[0], self.validation_fraction, self.random_state)
         fitted = self._fitter(plan, device).fit(X, Y, held, progress)
-        self.mixture_, self.history_ = fitted.mixture, fitted.history
-        self._take(fitted.parts.arrays(self.precision), plan)
+        self.mixture_, self.history_, self.C_ = fitted.mixture, fitted.history, fitted.C
+        self._take(fitted.parts.arrays(self.precision), fitted.parts.plan)
 
     def _make_plan(self, X: sp.csr_matrix, device: str) -> Plan:
         return make_plan(
@@ -381,7 +387,7 @@ class Joint(Classifier):
 
     def _lessons(self) -> Lessons:
         return Lessons(
-            C=self.C,
+            C=self.C_,
             passes=self.passes,
             prune=self.prune,
             n_negatives=self.n_negatives,
@@ -426,13 +432,16 @@ class Joint(Classifier):
             **self.mixture_.arrays(),
             **self.parts_.arrays(self.precision),
         }
-        return {"plan": vars(self.plan_), "history": getattr(self, "history_", [])}, arrays
+        config = {"plan": vars(self.plan_), "C": self.C_, "history": self.history_}
+        return config, arrays
 
     def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         self.scaler_ = FeatureScaler.from_arrays(arrays)
         self.mixture_ = Mixture.from_arrays(arrays)
-        self._take(arrays, Plan(**config["plan"]))
+        plan = config["plan"]  # until format 2 every label was scored where no linear head was
+        self._take(arrays, Plan(**{"every_label": not plan["linear"], **plan}))
         self.history_ = list(config.get("history", []))
+        self.C_ = float(config.get("C", self.C or DEFAULT_C))
 
 
 def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:

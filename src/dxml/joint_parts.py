@@ -1,7 +1,8 @@
 """The parts of a joint model: what they are for data of a given shape, and how they score pairs.
 
-Small data (points × labels up to `SMALL`) are scored for every label: a kernel vote of all training
-points, a wide ReLU layer with its head, and the vote of the nearest points in that layer. Larger
+Small data (points × labels up to `SMALL`) are scored for every label, by what can be afforded of a
+kernel vote of all training points, a wide ReLU layer with its head, and, for sparse features, a
+linear head; and by the vote of the nearest points, in the wide layer where there is one. Larger
 data are scored for a shortlist: the labels of the nearest training points, by features. There the
 opinions are that vote, a linear head that learnt to tell a point's labels from the rest of its
 shortlist, and a wide layer where a GPU can afford it.
@@ -31,7 +32,7 @@ from dxml.topk import TopK
 from dxml.voting import vote, vote_pairs
 from dxml.wide import WideHead
 
-__all__ = ["VOTES", "Parts", "Plan", "make_plan", "without_self"]
+__all__ = ["FEW_POINTS", "VOTES", "Parts", "Plan", "make_plan", "without_self"]
 
 SMALL = 1 << 24
 """Points × labels up to which every label of a point is scored."""
@@ -47,10 +48,15 @@ CPU_KERNEL = 14_000
 """Points up to which a CPU solves for the kernel's votes."""
 KERNEL_ALONE = 10_000
 """Points below which a kernel does better without a wide layer beside it."""
+FEW_POINTS = 20_000
+"""Points below which a wide layer takes small steps; so it does for dense features."""
 LEARNERS = 4
 """Wide layers of a GPU for small data of sparse features; dense ones gain nothing from several."""
 CPU_WORK = 1.5e12
 """Operations that a CPU may spend on training the wide layer."""
+DENSE_WIDTH = 256
+"""Of the wide layer of small data with dense features on a CPU, at least: a linear head would say
+little about those."""
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -62,6 +68,8 @@ class Plan:
 
     Attributes
     ----------
+    every_label : bool
+        Whether all labels of a point are scored, rather than a shortlist.
     kernel, linear : bool
     width : int
         Of the wide layer; 0: none.
@@ -71,16 +79,12 @@ class Plan:
         Passes of the wide layer over the points.
     """
 
+    every_label: bool
     kernel: bool
     linear: bool
     width: int
     learners: int = 1
     epochs: int = 25
-
-    @property
-    def every_label(self) -> bool:
-        """Whether all labels of a point are scored, rather than a shortlist."""
-        return not self.linear
 
 
 def make_plan(
@@ -106,22 +110,25 @@ def make_plan(
     width : int, optional
         Of the wide layer, where the caller knows better.
     """
-    n, d = X.shape
+    (n, d), dense = X.shape, X.nnz > DENSE * X.shape[0] * X.shape[1]
     small = n * n_labels <= SMALL if candidates == "auto" else candidates == "all"
     kernel = small and 8 * n * n <= memory and (device != "cpu" or n <= CPU_KERNEL)
     if epochs is None:
-        epochs = 40 if small and device != "cpu" else 25
+        short = not small and n < FEW_POINTS
+        epochs = 25 if device == "cpu" else 40 if small else 15 if short else 25
     if width is None:
         most = min(4096, WIDE_WEIGHTS // (d + n_labels), int(memory / 2 / (16 * (d + n_labels))))
         if device == "cpu":
-            most = min(most, 2048, int(CPU_WORK / (6 * epochs * n * (d + n_labels))))
+            afforded = int(CPU_WORK / (6 * epochs * n * (d + n_labels)))
+            most = min(most, 2048, max(afforded, DENSE_WIDTH if dense else 0))
         elif 2 * n * d > memory / 2:
             most = 0
         width = most // 1024 * 1024 if most >= 1024 else most // 256 * 256
         if (kernel and n < KERNEL_ALONE) or (not small and width < 1024):
             width = 0
-    several = small and device != "cpu" and X.nnz < DENSE * n * d and width % LEARNERS == 0
-    return Plan(kernel, not small, width, LEARNERS if width and several else 1, epochs)
+    linear = not small or not dense or not (kernel or width)
+    several = small and device != "cpu" and not dense and width % LEARNERS == 0
+    return Plan(small, kernel, linear, width, LEARNERS if width and several else 1, epochs)
 
 
 def without_self(ids: Ids, cosines: Floats) -> tuple[Ids, Floats]:

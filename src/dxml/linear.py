@@ -14,6 +14,7 @@ part of the work.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -22,9 +23,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._progress import SILENT, Progress
+from dxml._sparse import plain_csr
 from dxml._storage import pack_csr, unpack_csr
 
-__all__ = ["LinearHead", "Task", "fit_linear", "label_tasks"]
+__all__ = ["LinearHead", "Task", "all_tasks", "fit_linear", "label_tasks"]
 
 OFFSET = np.float32(-1)
 ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
@@ -69,6 +71,17 @@ def label_tasks(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> Task:
     return Task(points, np.zeros(points.nnz, dtype=np.float32))
 
 
+def all_tasks(Y: sp.csr_matrix) -> Task:
+    """As `label_tasks`, with every label on every shortlist: plain one-vs-all."""
+    n, n_labels = Y.shape
+    signs = np.full((n_labels, n), -1, dtype=np.int8)
+    signs[Y.indices, np.repeat(np.arange(n), np.diff(Y.indptr))] = 1
+    places = np.tile(np.arange(n, dtype=np.int32), n_labels)
+    starts = np.arange(n_labels + 1, dtype=np.int64) * n
+    points = plain_csr(signs.ravel(), places, starts, signs.shape)
+    return Task(points, np.zeros(signs.size, dtype=np.float32))
+
+
 @dataclass(frozen=True)
 class LinearHead:
     """Weights of every label, by label.
@@ -82,6 +95,8 @@ class LinearHead:
 
     def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
+        if pairs.nnz == pairs.shape[0] * pairs.shape[1]:
+            return self.all_scores(X).ravel()
         out = np.empty(pairs.nnz, dtype=np.float32)
         n_chunks = max(1, min(X.shape[0], numba.get_num_threads()))
         _score_pairs(
@@ -98,6 +113,18 @@ class LinearHead:
             out,
         )
         return out
+
+    def all_scores(self, X: sp.csr_matrix) -> Floats:
+        """wᵀx − 1 of every label, (n_samples, n_labels)."""
+        out = np.empty((X.shape[0], self.weights.shape[0]), dtype=np.float32)
+        weights = self.by_feature
+        _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
+        return out
+
+    @cached_property
+    def by_feature(self) -> sp.csr_matrix:
+        """The weights, of shape (n_features, n_labels)."""
+        return sp.csr_matrix(self.weights.T)
 
     def arrays(self, prefix: str = "linear") -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""
@@ -373,3 +400,14 @@ def _score_pairs(  # type: ignore[no-untyped-def]
                 out[p] = score
             for j in range(indptr[i], indptr[i + 1]):
                 x[indices[j]] = 0
+
+
+@numba.njit(cache=True, parallel=True)
+def _score_all(indptr, indices, data, starts, labels, weights, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = OFFSET
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                row[labels[p]] += value * weights[p]

@@ -48,7 +48,7 @@ def opinions(parts: dict[str, Floats]) -> Floats:
         if name in SHARES:
             share = np.clip(score, FLOOR, 1 - FLOOR)
             columns.append(np.log(share / (1 - share)))
-    return np.stack(columns, axis=1).astype(np.float32)
+    return np.stack(columns, axis=1).astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,10 @@ def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool
 
 def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int64]:
     """Places of the pairs among the `size` best of their point."""
+    n, n_labels = pairs.shape
+    if pairs.nnz == n * n_labels and n:
+        best = np.argpartition(-mixed.reshape(n, n_labels), min(size, n_labels - 1), axis=1)
+        return (np.arange(n)[:, None] * n_labels + best[:, :size]).ravel()
     rows = [
         start + np.argpartition(-mixed[start:stop], min(size, stop - start - 1))[:size]
         for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)

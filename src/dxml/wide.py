@@ -47,6 +47,8 @@ class WideSettings:
         Of all learners together; a multiple of their number.
     learners : int
         Layers with heads of their own, whose logits are averaged.
+    spread : float
+        Of the first inner weights: what a unit says of a point of average length, about.
     chunk : int
         Labels with logits at a time.
     """
@@ -59,6 +61,7 @@ class WideSettings:
     weight_decay: float = 1e-4
     feature_dropout: float = 0.3
     hidden_dropout: float = 0.5
+    spread: float = 0.3
     chunk: int = 16384
 
 
@@ -295,7 +298,7 @@ def _initial_weights(
     (n, d), n_labels, device = X.shape, Y.shape[1], generator.device
     learners, width = settings.learners, settings.width // settings.learners
     square = float(np.square(X.data, dtype=np.float64).sum()) / n or 1.0
-    spread = 0.3 * (2 / square) ** 0.5
+    spread = settings.spread * (2 / square) ** 0.5
     share = (np.bincount(Y.indices, minlength=n_labels) + 0.5) / (n + 1)
     odds = np.clip(np.log(share / (1 - share)), -8, 0).astype(np.float32)
     inner = torch.empty(learners, width, d, device=device)
