@@ -79,7 +79,7 @@ def test_small_dense_data_have_a_wide_layer_instead_of_a_linear_head() -> None:
     settings: dict[str, Any] = {"device": "cpu", "memory": 8e9}
     assert make_plan(X, 800, **settings) == Plan(True, False, False, 512)  # 543: whole 256s
     assert make_plan(X, 800, **settings | {"epochs": 90}).width == 256  # afforded: 150
-    assert make_plan(X, 800, **settings | {"memory": 1e6}) == Plan(True, False, True, 0)
+    assert make_plan(X, 800, **settings | {"memory": 1e6}) == ALL
 
 
 def test_dense_features_have_one_learner() -> None:
@@ -116,6 +116,7 @@ def test_little_memory_switches_parts_off() -> None:
     # Half the memory for the weights, 16 bytes each: 4e6 / (16 · 600) = 416 units
     assert plan(1_000, 500, 100, memory=7.9e6).width == 256
     assert plan(1_000, 500, 100, memory=1e6) == replace(ALL, linear=True)
+    assert plan(1_000, 500, 100, memory=8.9e5) == ALL  # 9 bytes a point and label
     # On a GPU the points are there too, dense, in half of the memory
     assert plan(20_000, 5_000, 4_000, "cuda", memory=4.1e8).width > 0
     assert plan(20_000, 5_000, 4_000, "cuda", memory=3.9e8).width == 0

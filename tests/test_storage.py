@@ -90,7 +90,8 @@ def test_damage_is_named(tmp_path: Path) -> None:
         read_folder(tmp_path)
     write_folder(tmp_path, {}, ARRAYS)
     _edit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(ModelFormatError, match="format 3 is newer than this dxml can read"):
+    newer = f"format {FORMAT + 1} is newer than this dxml can read"
+    with pytest.raises(ModelFormatError, match=newer):
         read_folder(tmp_path)
     _edit(tmp_path, format="one")
     with pytest.raises(ModelFormatError, match=r"not a dxml model \(no format number\)"):

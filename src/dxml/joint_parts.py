@@ -48,6 +48,8 @@ CPU_KERNEL = 14_000
 """Points up to which a CPU solves for the kernel's votes."""
 KERNEL_ALONE = 10_000
 """Points below which a kernel does better without a wide layer beside it."""
+PAIR_BYTES = 9
+"""That a linear head over every label takes in training for each point and label."""
 FEW_POINTS = 20_000
 """Points below which a wide layer takes small steps; so it does for dense features."""
 LEARNERS = 4
@@ -126,7 +128,8 @@ def make_plan(
         width = most // 1024 * 1024 if most >= 1024 else most // 256 * 256
         if (kernel and n < KERNEL_ALONE) or (not small and width < 1024):
             width = 0
-    linear = not small or not dense or not (kernel or width)
+    wanted = not dense or not (kernel or width)
+    linear = not small or (wanted and PAIR_BYTES * n * n_labels <= memory)
     several = small and device != "cpu" and not dense and width % LEARNERS == 0
     return Plan(small, kernel, linear, width, LEARNERS if width and several else 1, epochs)
 

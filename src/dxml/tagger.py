@@ -356,6 +356,11 @@ class TextTagger:
             self._drop(replaced)
         return self
 
+    def without_known_words(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts of which no word is known: learnt, they would change nothing."""
+        rows = self.features.transform(texts)
+        return np.flatnonzero(np.diff(rows.indptr) == 0).tolist()
+
     def forget(self, id: str) -> Self:
         """Take a text out of the vote; a label that no other text carries is predicted no more."""
         self._drop([self._row(id)])

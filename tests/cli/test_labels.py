@@ -46,6 +46,12 @@ def test_labels_are_listed(files: Path) -> None:
     assert "3 of 4 labels" in run("labels", "--model", files / "m", "--top", "3").stdout
 
 
+def test_no_label_is_found(files: Path) -> None:
+    done = run("labels", "zzzz", "--model", files / "m")
+    assert done.exit_code == 0
+    assert done.output == "no label has 'zzzz' in its name or description\n"
+
+
 def test_descriptions_stand_in_explanations(files: Path) -> None:
     shown = run("explain", "herring", "--model", files / "m", "--top", "1").stdout
     assert shown.splitlines()[0].startswith("fish") and shown.splitlines()[1].strip() == "Swims"

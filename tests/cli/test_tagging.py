@@ -127,6 +127,17 @@ def test_explain_says_why(files: Path) -> None:
     assert best["neighbours"][0]["id"].startswith("d")
 
 
+def test_learn_says_when_no_word_is_known(model: Path, tmp_path: Path) -> None:
+    more = [
+        {"nr": "u", "title": "zzyzx", "abstract": "qwrt", "subjects": ["Küche"]},
+        {"nr": "v", "title": "suppe", "abstract": "zzyzx", "subjects": ["Küche"]},
+    ]
+    done = run("learn", write_jsonl(tmp_path / "more.jsonl", more), "--model", model)
+    assert done.exit_code == 0, done.output
+    said = "learnt 2 texts, 0 labels are new; 1 of them have no word that the model knows"
+    assert said in " ".join(done.output.split())
+
+
 def test_learn_adds_labels_and_forgets(model: Path, tmp_path: Path) -> None:
     more = [
         {"nr": f"x{i}", "title": "hering", "abstract": "suppe", "subjects": ["Fischsuppe"]}

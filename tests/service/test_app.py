@@ -56,7 +56,12 @@ def test_threshold_and_explain(client: TestClient, model: Path) -> None:
 def test_what_is_taught_is_predicted_and_can_be_forgotten(client: TestClient) -> None:
     lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b/c"]}
     answer = client.post("/learn", json=lesson)
-    assert answer.json() == {"learnt": 2, "ids": ["a", "b/c"], "new_labels": ["Fish soup"]}
+    assert answer.json() == {
+        "learnt": 2,
+        "ids": ["a", "b/c"],
+        "new_labels": ["Fish soup"],
+        "without_known_words": [],
+    }
     assert names_of(client, "soup of herring") == ["Fish soup"]
     assert client.get("/labels?query=SOUP").json()["labels"] == [{"name": "Fish soup", "points": 2}]
     assert client.delete("/points/a").status_code == 204
@@ -65,6 +70,11 @@ def test_what_is_taught_is_predicted_and_can_be_forgotten(client: TestClient) ->
     assert client.get("/labels?query=soup").json()["total"] == 0
     kind, message = error_of(client.delete("/points/a"), 404)
     assert (kind, message) == ("not_found", "there is no text with the id 'a'.")
+
+
+def test_texts_without_a_known_word_are_named(client: TestClient) -> None:
+    lesson = {"texts": ["zzyzx", "herring zzyzx"], "labels": [["Fishery"]] * 2, "ids": ["u", "v"]}
+    assert client.post("/learn", json=lesson).json()["without_known_words"] == ["u"]
 
 
 def test_ids_are_made_up_and_known_ones_replaced(client: TestClient) -> None:

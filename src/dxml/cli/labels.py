@@ -35,6 +35,8 @@ def labels(
     if as_json:
         for each in found[:top]:
             typer.echo(json.dumps(each, ensure_ascii=False))
+    elif not found:
+        typer.echo(f"no label has {query!r} in its name or description")
     else:
         _print(found[:top])
         typer.echo(f"{min(top, len(found)):,} of {len(found):,} labels")

@@ -204,9 +204,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         """
         _check_lesson(request, limits)
         done = await service.call(engine.learn, request.texts, request.labels, request.ids)
-        return JSONResponse(
-            {"learnt": len(done.ids), "ids": done.ids, "new_labels": done.new_labels}
-        )
+        return JSONResponse({"learnt": len(done.ids), **vars(done)})
 
     @app.delete("/points/{id:path}", status_code=204, dependencies=writing, **ROUTES["forget"])
     async def forget(id: schemas.PointId) -> Response:

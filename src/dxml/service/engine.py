@@ -41,10 +41,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What became of a lesson: the ids of its texts, and the labels nobody had known."""
+    """What became of a lesson: the ids of its texts, and the labels nobody had known.
+
+    Texts without a known word, by their ids, are kept, but change nothing.
+    """
 
     ids: list[str]
     new_labels: list[str]
+    without_known_words: list[str]
 
 
 class Engine:
@@ -120,12 +124,14 @@ class Engine:
     ) -> Learnt:
         """Keep a lesson, then apply it; it is on the disk when this returns."""
         with self._computing:
-            known = {name for name, _ in self._teachable().labels("")}
+            served = self._teachable()
+            known = {name for name, _ in served.labels("")}
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
             content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
+            mute = [named[i] for i in served.tagger.without_known_words(texts)]
             self.journal.append("learn", content)
             self.catch_up()
-            return Learnt(named, sorted({name for row in labels for name in row} - known))
+            return Learnt(named, sorted({name for row in labels for name in row} - known), mute)
 
     def forget(self, id: str) -> None:
         """Keep that a text is to be forgotten, then forget it."""

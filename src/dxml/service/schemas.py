@@ -122,11 +122,16 @@ class LearnRequest(_Request):
 class LearnAnswer(BaseModel):
     """What was learnt; it is on the disk."""
 
-    model_config = _example({"learnt": 1, "ids": ["a"], "new_labels": ["fish soup"]})
+    model_config = _example(
+        {"learnt": 1, "ids": ["a"], "new_labels": ["fish soup"], "without_known_words": []}
+    )
 
     learnt: int = Field(description="How many texts.")
     ids: list[str] = Field(description="Their ids, given or made up.")
     new_labels: list[str] = Field(description="Labels that no text carried before.")
+    without_known_words: list[str] = Field(
+        description="Ids of texts of which no word is known: they change nothing for now."
+    )
 
 
 class UnlabelRequest(_Request):

@@ -71,7 +71,7 @@ export class Lesson {
       const done = await api.learn(lesson);
       this.last = { text, id: done.ids[0] };
       this.names.clear();
-      this.tell(`Learnt: this text is ${list(names)}.${news(done.new_labels)}`, true);
+      this.tell(`Learnt: this text is ${list(names)}.${news(done.new_labels)}${mute(done.without_known_words)}`, true);
     });
   }
 
@@ -123,6 +123,10 @@ function list(names) {
   const quoted = names.map((name) => `“${name}”`);
   const last = quoted.pop();
   return quoted.length ? `${quoted.join(", ")} and ${last}` : last;
+}
+
+function mute(ids) {
+  return ids.length ? " None of its words is known, so nothing changes until the model is trained anew." : "";
 }
 
 function news(names) {
