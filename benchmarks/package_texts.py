@@ -7,7 +7,7 @@ not stand on both sides.
 
     python benchmarks/package_texts.py FOLDER Packages.xz Translation-en.bz2
     dxml train FOLDER/tags-train.jsonl --text text --labels labels --model m
-    dxml evaluate m FOLDER/tags-test.jsonl
+    dxml evaluate FOLDER/tags-test.jsonl --model m
 
 Both files are on every Debian mirror, under dists/RELEASE/main/binary-amd64 and .../main/i18n. They
 may be plain, .gz, .bz2 or .xz; without a translation the short descriptions are used.

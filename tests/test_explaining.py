@@ -46,6 +46,17 @@ def test_evidence_is_that_of_the_ranking(model: Joint, planted: Dataset) -> None
         assert [each.probability for each in found] == pytest.approx(expected, abs=2e-3)
 
 
+def test_evidence_of_all_labels_is_that_of_the_ranking(model: Joint, planted: Dataset) -> None:
+    """Labels are asked for in the order of the ranking, which is not that of their ids."""
+    found = model.explain(planted.X[262], k=12)
+    given = [each.probability for each in found]
+    labels = np.array([each.label for each in found])
+    alone = [model.score_labels(planted.X[262], [label])[0, 0] for label in labels]
+    together = model.score_labels(planted.X[262], labels)[0]
+    assert together == pytest.approx(np.array(alone), abs=1e-4)
+    assert given == sorted(given, reverse=True)
+
+
 def test_what_is_added_makes_up_the_score(model: Joint, planted: Dataset) -> None:
     """Score less the score of an empty point with no neighbour, computed the long way."""
     row = planted.X[261]

@@ -218,12 +218,20 @@ class Parts:
         }
         place = torch.device(device)
         if self.linear is not None:
-            found["linear"] = self.linear.scores(X, pairs)
+            found["linear"] = self.linear_scores(self.linear, X, pairs)
         if self.kernel is not None:
             found["kernel"] = self.kernel.scores(X, place).ravel()
         if self.wide is not None:
-            found["wide"] = _pair_logits(self.wide, X, pairs, place)
+            every = self.plan.every_label
+            wide = self.wide
+            found["wide"] = (
+                wide.scores(X, place).ravel() if every else _pair_logits(wide, X, pairs, place)
+            )
         return found
+
+    def linear_scores(self, head: LinearHead, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
+        """What a linear head says of each pair; every label's are made in one go."""
+        return head.all_scores(X).ravel() if self.plan.every_label else head.scores(X, pairs)
 
     @cached_property
     def log_frequency(self) -> Floats:
@@ -325,17 +333,14 @@ def _pair_dots(hidden, outer, bias, starts, labels, out):  # type: ignore[no-unt
 def _pair_logits(
     wide: WideHead, X: sp.csr_matrix, pairs: sp.csr_matrix, device: torch.device
 ) -> Floats:
-    """The wide head's logit of each stored pair; all labels are computed only where that pays."""
-    n, n_labels = pairs.shape
-    if pairs.nnz == n * n_labels:
-        return wide.scores(X, device).ravel()
+    """The wide head's logit of each stored pair; a GPU computes all labels to get at them."""
     if device.type == "cpu":
         out = np.empty(pairs.nnz, dtype=np.float32)
         hidden = wide.hidden(X, device)
         outer, bias = np.asarray(wide.outer), np.asarray(wide.outer_bias)
         _pair_dots(hidden, outer, bias, pairs.indptr, pairs.indices, out)
         return out
-    rows = torch.from_numpy(np.repeat(np.arange(n), np.diff(pairs.indptr))).to(device)
+    rows = torch.from_numpy(np.repeat(np.arange(X.shape[0]), np.diff(pairs.indptr))).to(device)
     columns = torch.from_numpy(pairs.indices.astype(np.int64)).to(device)
     return wide.scores_tensor(X, device)[rows, columns].cpu().numpy()
 

@@ -48,7 +48,7 @@ class Weighing:
     ) -> None:
         if X.shape[0]:
             parts.n_neighbors, parts.power = _choose_vote(parts, near, Y)
-        self._X, self._truth, self._place = X, Y, parts.place
+        self._parts, self._X, self._truth = parts, X, Y
         self._pairs = parts.candidates(*near)
         self._said = parts.scores(X, *near, self._pairs, device)
 
@@ -59,12 +59,12 @@ class Weighing:
         """
         said, pairs = self._said, self._pairs
         if head is not None:
-            said = {**said, "linear": head.scores(self._X, pairs)}
+            said = {**said, "linear": self._parts.linear_scores(head, self._X, pairs)}
         mixture = fit_mixture(said, pairs, self._truth)
         if not pairs.shape[0]:
             return 0.0, mixture
         mixed = plain_csr(mixture.mix(opinions(said)), pairs.indices, pairs.indptr, pairs.shape)
-        ranking = topk_from_csr(mixed, _depth(self._truth), self._place)
+        ranking = topk_from_csr(mixed, _depth(self._truth), self._parts.place)
         return _mean_precision(ranking, self._truth), mixture
 
 
