@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -53,6 +54,19 @@ def placed(found: tuple[int, ...] = ()) -> LabelPlot:
     return LabelPlot(
         "Map", LabelMap(positions, frequency, related, strength), names, cluster, found
     )
+
+
+def test_names_are_written_in_a_font_that_has_their_letters(plt: Any) -> None:
+    unassigned = "\u0378"  # Unicode has not given it away
+    stix = "\ue000"  # for private use; only another font that comes with matplotlib has it
+    names = [f"soup {unassigned}", f"sea {stix}", "two\tand\nmore", "alone", "nowhere"]
+    drawn = replace(placed(found=(1,)), names=names)
+    assert drawn.unwritable == [f"soup {unassigned}"]
+    [axis] = drawn.paint(plt).axes
+    written = {text.get_text(): text.get_fontfamily() for text in axis.texts}
+    assert written.keys() == {"0", f"sea {stix}", "two and more"}
+    assert len(written[f"sea {stix}"]) > 1
+    assert placed().unwritable == []
 
 
 def test_two_worlds_are_apart(drawn: LabelPlot) -> None:

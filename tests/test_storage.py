@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +127,20 @@ def test_a_file_in_the_way_is_kept(tmp_path: Path) -> None:
     with pytest.raises(ModelFormatError, match="a model is saved as a folder, and this is a file"):
         write_folder(path, {}, ARRAYS)
     assert path.read_text() == "mine"
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path) -> None:
+    write_folder(tmp_path, {"n": 1}, {"a": np.arange(3)})
+    before = sorted(each.name for each in tmp_path.iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as stop:
+            write_folder(tmp_path, {"n": 2}, {"a": np.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert stop.value.filename == str(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == before
+    assert read_folder(tmp_path)[0]["n"] == 1

@@ -7,6 +7,7 @@ memory-mapped on reading, so a model opens in milliseconds and several processes
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from dxml._sparse import plain_csr
@@ -67,8 +69,10 @@ def write_folder(
         partial.write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8")
         _flush(partial)
         os.replace(partial, folder / "config.json")
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, SafetensorError):  # what it makes of a full disk
+            raise OSError(errno.EIO, str(error), str(folder)) from error
         raise
     for stale in folder.glob("arrays-*.safetensors*"):
         if stale.name != name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -158,6 +159,19 @@ def test_a_real_process_prints_plain_lines_or_nothing(files: Path, quiet: bool) 
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("point\trank\tlabel\tscore\n")
     assert done.stderr == "" if quiet else done.stderr.startswith("predict: done in")
+
+
+def test_ctrl_c_is_one_word(files: Path) -> None:
+    command = [sys.executable, "-m", "dxml", "train", str(files / "train.txt"), "--method", "dxml"]
+    command += ["--set", "epochs=100000", "--model", str(files / "never")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("read: done")  # at work
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130 and said.endswith("interrupted\n"), said
+    assert "Traceback" not in said
+    assert not (files / "never").exists()
 
 
 def test_help_does_not_import_the_heavy_parts() -> None:

@@ -16,6 +16,7 @@ from dxml.tagger import TextTagger
 from .asking import fails, run
 
 TOPICS = {"Fischerei": "hering netz kutter", "Küche": "suppe salz löffel", "Bau": "asphalt ziegel"}
+UNASSIGNED = "\u0378"  # a character that Unicode has not given away
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,22 @@ def test_a_tagger_is_drawn_with_the_names_of_its_labels(files: Path, tmp_path: P
     seconds = json.loads(run("plot", "training", "-m", tagger, "--json").stdout)["seconds"]
     assert next(iter(seconds)) == "count words"  # the texts' own stage comes before the model's
     assert seconds == known.model.seconds_
+
+
+def test_names_that_no_font_can_write_are_counted(tmp_path: Path) -> None:
+    names = [f"{UNASSIGNED} soup", "sea", "plain"]
+    rows = [{"text": TOPICS["Bau"], "labels": names[: i % 3 + 1]} for i in range(30)]
+    docs = tmp_path / f"docs {UNASSIGNED} $x$.jsonl"
+    docs.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    columns = ["--text", "text", "--labels", "labels"]
+    assert run("train", docs, *columns, "-m", tmp_path / "m", "-q").exit_code == 0
+    done = run("plot", "all", docs, "-m", tmp_path / "m", "-o", tmp_path, "--format", "svg", "-q")
+    assert done.exit_code == 0, done.output
+    assert done.stderr == (
+        "no installed font can write the names of 1 of 3 labels: they stand on the map by their "
+        "numbers, which count those of --json from 0\n"
+    )
+    assert r"on docs \u0378 $x$.jsonl" in (tmp_path / "frequency.svg").read_text("utf-8")
 
 
 def test_all_leaves_out_what_a_method_has_not(files: Path, tmp_path: Path) -> None:

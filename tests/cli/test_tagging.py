@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dxml.service.engine import Engine
 from dxml.tagger import TextTagger
@@ -118,6 +120,7 @@ def test_explain_says_why(files: Path) -> None:
     assert "title" in table[0] and len(table) == 4 and "Fischerei" in table[1]
     ask = ["explain", "-", "--model", files / "m", "--top", "2", "--json"]
     piped = run(*ask, typed="Löffel\nmit Suppe")
+    assert piped.stderr == ""
     best, _ = (json.loads(line) for line in piped.stdout.splitlines())
     assert best["name"] == "Küche" and {word for word, _ in best["words"][:2]} == {
         "löffel",
@@ -125,6 +128,8 @@ def test_explain_says_why(files: Path) -> None:
     }
     assert best["from_head"] + best["from_neighbours"] == pytest.approx(1)
     assert best["neighbours"][0]["id"].startswith("d")
+    unknown = run("explain", "zzyzx", "--model", files / "m", "--top", 1)
+    assert unknown.stderr == "no word of the text is known: these labels are only frequent ones\n"
 
 
 def test_learn_says_when_no_word_is_known(model: Path, tmp_path: Path) -> None:
@@ -177,6 +182,32 @@ def test_learn_takes_up_what_a_service_was_taught(model: Path) -> None:
     service.close()
 
 
+def test_nothing_is_written_where_a_service_was_taught_nothing_new(
+    model: Path, tmp_path: Path
+) -> None:
+    service = Engine(model)
+    service.learn(["Suppe vom Hering"], [["Fischsuppe"]], ["x"])
+    service.close()
+    assert "took up what" in run("learn", "--journal", "-m", model).output
+    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in model.iterdir()}
+    said = f"the service was taught nothing new; {model} stays as it is\n"
+    for quiet, output in (([], said), (["-q"], "")):
+        done = run("learn", "--journal", "-m", model, *quiet)
+        assert (done.exit_code, done.output) == (0, output)
+    after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in model.iterdir()}
+    assert after == before
+    more = write_jsonl(tmp_path / "more.jsonl", rows(1, start=90))
+    done = run("learn", more, "--journal", "-m", model)
+    assert "the service was taught nothing new; learnt 1 texts" in done.output
+    service = Engine(model)  # taught again, there is something to take up again
+    service.forget("x")
+    service.close()
+    assert (
+        "took up what the service was taught: 91 texts"
+        in run("learn", "--journal", "-m", model).output
+    )
+
+
 def test_evaluate_scores_a_table(files: Path) -> None:
     done = run("evaluate", files / "new.jsonl", "--model", files / "m", "--json")
     scores = json.loads(done.stdout)
@@ -194,12 +225,40 @@ def test_bad_rows_are_skipped_and_counted(files: Path, tmp_path: Path) -> None:
     assert "bad.jsonl line 91" in done.stderr
 
 
+def test_predictions_keep_the_numbers_of_their_rows(files: Path, tmp_path: Path) -> None:
+    lines = (files / "new.jsonl").read_text("utf-8").splitlines()
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("\n".join(["{broken", lines[0], "3", *lines[1:3], "{"]), "utf-8")
+    ask = ["predict", bad, "-m", files / "m", "--top", 1, "--skip-bad-rows", "-q"]
+    by_id = [json.loads(line)["point"] for line in run(*ask, "--json").stdout.splitlines()]
+    assert by_id == ["d90", "d91", "d92"]
+    bad.write_text(bad.read_text("utf-8").replace('"nr"', '"other"'), "utf-8")  # no ids
+    by_row = [json.loads(line)["point"] for line in run(*ask, "--json").stdout.splitlines()]
+    assert by_row == [1, 3, 4]
+    assert [line.split("\t")[0] for line in run(*ask).stdout.splitlines()[1:]] == ["1", "3", "4"]
+    run(*ask, "--format", "npz", "-o", tmp_path / "p.npz")
+    scores = sp.load_npz(tmp_path / "p.npz")
+    assert scores.shape == (6, 3) and np.diff(scores.indptr).tolist() == [0, 1, 0, 1, 1, 0]
+    expected = [rows(1, start=90 + i)[0]["subjects"][0] for i in range(3)]
+    names = TextTagger.load(files / "m").labels_
+    assert [names[label] for label in scores.indices] == expected
+
+
+def test_ids_of_training_texts_are_the_numbers_of_their_rows(tmp_path: Path) -> None:
+    lines = [json.dumps(row) for row in rows(30)]
+    (tmp_path / "bad.jsonl").write_text("\n".join(["{broken", *lines]), "utf-8")
+    ask = ["train", tmp_path / "bad.jsonl", "--text", "title", "--labels", "subjects"]
+    assert run(*ask, "-m", tmp_path / "m", "--skip-bad-rows", "-q").exit_code == 0
+    assert TextTagger.load(tmp_path / "m").ids_ == tuple(map(str, range(1, 31)))
+
+
 def test_mistakes_are_one_sentence_and_lose_nothing(
     files: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     docs, new, other = files / "docs.jsonl", files / "new.jsonl", tmp_path / "other"
     (tmp_path / "bad.jsonl").write_text('{"title": "a", "abstract": 3}\n')
     (tmp_path / "cp.csv").write_text("nr,title,abstract,subjects\n1,löffel,a,b\n", "cp1252")
+    (tmp_path / "rowless.csv").write_text("nr,title,abstract,subjects\n")
     odd = write_jsonl(tmp_path / "odd.jsonl", [rows(1)[0] | {"subjects": ["nie gesehen"]}])
     twice = write_jsonl(tmp_path / "twice.jsonl", rows(1) * 2)
     joint = TextTagger.load(model).model.save(tmp_path / "joint")
@@ -222,7 +281,19 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
         ("evaluate", odd, "-m", model): "none of its labels is known to the model",
         ("evaluate", new, "-m", model, "--split", 1): "a table of texts has no splits",
         ("evaluate", new, "-m", joint, *labels): "which takes features, not texts",
-        ("explain", "a", "-m", joint): "which takes features, not texts. Open it with",
+        ("explain", "a", "-m", joint): "which takes features, not texts. A tagger is needed here",
+        (
+            "learn",
+            tmp_path / "rowless.csv",
+            "-m",
+            model,
+            *text,
+        ): "rowless.csv: the table has no row",
+        ("evaluate", tmp_path / "rowless.csv", "-m", model, *text): "the table has no rows. Check",
+        ("predict", docs.with_suffix(".doc"), "-m", model): "ends in .jsonl, .csv, .tsv or .parq",
+        ("predict", new, "-m", model, "--with-parents"): "without --label-info, and knows no par",
+        ("predict", new, "-m", joint, "--skip-bad-rows"): "--label-separator and --skip-bad-rows",
+        ("train", docs, "-m", other, "--skip-bad-rows"): "--skip-bad-rows goes with a table",
         ("learn", "-m", model): "give a table to learn from, --forget ID, --unlabel ID LABEL, --j",
         ("learn", "-m", model, "--catch-up", "--refit"): "does all that --catch-up does. Give one",
         ("learn", "-m", model, "--unlabel", "d0", "X"): "'d0' does not carry the label 'X'",

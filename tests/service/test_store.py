@@ -48,6 +48,21 @@ def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_looking_into_a_journal_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    journal = Journal(path)
+    assert not journal.has_lessons_after(0)
+    number = journal.append("forget", {"id": "a"})
+    for _ in range(3):
+        journal.append("reload", {"by": "one"})
+    journal.close()
+    before = path.stat().st_mtime_ns, path.read_bytes()
+    again = Journal(path)
+    assert again.has_lessons_after(number - 1) and not again.has_lessons_after(number)
+    again.close()
+    assert (path.stat().st_mtime_ns, path.read_bytes()) == before
+
+
 def test_files_that_are_no_journal(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, but long enough to be looked at " * 20)
     with pytest.raises(ModelFormatError, match="cannot be opened as the journal"):

@@ -228,6 +228,21 @@ def test_a_bad_row_is_an_error_or_skipped(
         raise DataFormatError(table.problems[0])
 
 
+def test_rows_keep_their_numbers_where_others_are_skipped(tmp_path: Path) -> None:
+    lines = ["no", '{"text": "b"}', "", '{"text": 3}', '{"text": "d"}', "no"]
+    path = write(tmp_path / "a.jsonl", "\n".join(lines))
+    table = read_table(path, skip_bad_rows=True)
+    assert (table.texts, table.rows, table.skipped) == (("b", "d"), (1, 3), 3)  # blanks are no rows
+    assert table.names == (1, 3) and table.take([1]).names == (3,)
+    path = write(tmp_path / "a.csv", 'text,id\nx\n"two\nlines",p\n"x" y,q\nb,r\n')
+    assert read_table(path, skip_bad_rows=True).names == (1, 3)
+    assert read_table(path, id="id", skip_bad_rows=True).names == ("p", "r")
+    frame = {"text": ["a", 1, "c"]}
+    assert read_table(frame, skip_bad_rows=True).rows == (0, 2)
+    whole = read_table({"text": ["a", "c"]}, skip_bad_rows=True)
+    assert whole.rows is None and list(whole.names) == [0, 1]
+
+
 def test_only_the_first_few_problems_are_kept(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"text": "a"}\n' + "no\n" * 20)
     table = read_table(path, skip_bad_rows=True)

@@ -23,13 +23,16 @@ from dxml.cli import (
     serve,
     train,
 )
+from dxml.cli._words import in_options
 from dxml.exceptions import DxmlError
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130  # 128 and the number of SIGINT
+
 app = typer.Typer(
     name="dxml",
-    help="Extreme multi-label classification: rank the few right labels out of very many.",
+    help="Extreme multi-label classification: the few right labels out of many.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,13 +71,16 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2, never a traceback."""
+    """Entry point: a user's mistake is one sentence and exit code 2, never a traceback.
+
+    Ctrl-C is one word and exit code 130.
+    """
     # Threads that wait for work should sleep, not spin: other programs want the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except DxmlError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {in_options(str(error))}", err=True)
         sys.exit(2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -82,4 +88,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:  # what typer makes of Ctrl-C inside a command
+            typer.echo("interrupted", err=True)
+        raise

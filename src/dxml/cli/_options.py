@@ -13,13 +13,13 @@ __all__ = ["DATA", "MODEL", "QUIET", "SPLIT", "parse_assignments"]
 DATA = typer.Argument(
     ...,
     metavar="DATA",
-    help="A file, or the name of a data set ([bold]dxml data list[/bold] shows them).",
+    help="A file, or a name of [bold]dxml data list[/bold].",
 )
 MODEL = typer.Option(..., "--model", "-m", metavar="DIR", help="The model's folder.")
 SPLIT = typer.Option(
-    None, "--split", min=1, help="Which split of a named data set; 1 where there are several."
+    None, "--split", metavar="N", min=1, help="Split of a named data set; by default 1."
 )
-QUIET = typer.Option(False, "--quiet", "-q", help="No progress, only results and errors.")
+QUIET = typer.Option(False, "--quiet", "-q", help="Print only predictions, scores and errors.")
 
 
 def parse_assignments(texts: Iterable[str]) -> dict[str, str]:

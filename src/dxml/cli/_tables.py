@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dxml.cli._words import in_options
 from dxml.exceptions import DataFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "ID",
     "LABELS",
     "LABEL_INFO",
+    "LEARN_DESCRIPTIONS",
     "SEPARATOR",
     "SKIP",
     "TEXT",
@@ -28,42 +30,52 @@ __all__ = [
     "Reading",
 ]
 
+PANEL = "A table of texts"
+"""What the help calls options that only tables have."""
+
 TEXT = typer.Option(
     [],
     "--text",
     metavar="COLUMN",
-    help="DATA is a table of texts (JSON lines, CSV, TSV or Parquet) and this column has them; "
-    "may be repeated, the texts are then joined. With a trained tagger: its own by default.",
+    help="The texts; repeat it to join. A tagger knows its own.",
+    rich_help_panel=PANEL,
 )
 LABELS = typer.Option(
-    None, "--labels", metavar="COLUMN", help="Of a table: the labels, a list or a separated text."
+    None,
+    "--labels",
+    metavar="COLUMN",
+    help="Their labels: a list, or a text.",
+    rich_help_panel=PANEL,
 )
-ID = typer.Option(None, "--id", metavar="COLUMN", help="Of a table: what names the rows.")
+ID = typer.Option(
+    None, "--id", metavar="COLUMN", help="What names the rows.", rich_help_panel=PANEL
+)
 SEPARATOR = typer.Option(
     None,
     "--label-separator",
     metavar="TEXT",
-    help="Of a table: what stands between labels; ; or | are found by themselves.",
+    help="Between labels; by default ; or |.",
+    rich_help_panel=PANEL,
 )
 LABEL_INFO = typer.Option(
     None,
     "--label-info",
     metavar="FILE",
-    help="A table of the labels: name, and description and parents if known; kept in the model.",
+    help="Labels: name, description, parents.",
+    rich_help_panel=PANEL,
 )
-ENCODING = typer.Option("utf-8", "--encoding", help="Of a table: how its text is encoded.")
+LEARN_DESCRIPTIONS = typer.Option(
+    False,
+    "--learn-descriptions",
+    help="Learn the descriptions of rare labels.",
+    rich_help_panel=PANEL,
+)
+ENCODING = typer.Option(
+    "utf-8", "--encoding", metavar="NAME", help="Of the file.", rich_help_panel=PANEL
+)
 SKIP = typer.Option(
-    False, "--skip-bad-rows", help="Of a table: leave out rows that cannot be read, and say so."
+    False, "--skip-bad-rows", help="Leave out rows that cannot be read.", rich_help_panel=PANEL
 )
-
-_IN_PYTHON = {"skip_bad_rows=True": "--skip-bad-rows", "encoding='cp1252'": "--encoding cp1252"}
-
-
-def _as_options(message: str) -> str:
-    """A message of the library in the words of the command line."""
-    for python, option in _IN_PYTHON.items():
-        message = message.replace(python, option)
-    return message
 
 
 @dataclass(frozen=True)
@@ -84,11 +96,11 @@ class Reading:
 
     def refuse(self, model: Path, method: str) -> None:
         """A model of features reads no tables."""
-        if self.asked:
+        if self.asked or self.skip_bad_rows:
             raise ParameterError(
                 f"{model} holds a model of method {method!r}, which takes features, not texts: "
-                "leave --text, --labels, --id and --label-separator out, or train a tagger with "
-                "dxml train --text."
+                "leave --text, --labels, --id, --label-separator and --skip-bad-rows out, or train "
+                "a tagger with dxml train --text."
             )
 
     def columns(self, known: Columns | None) -> Columns:
@@ -106,44 +118,47 @@ class Reading:
         )
 
     def has_column(self, data: str, name: str | None) -> bool:
-        """Whether the first row of a table has it; what is wrong with the table `read` says."""
+        """Whether the first good row of a table has it; what is wrong with it `read` says."""
+        from dxml.text.rows import Problems
         from dxml.text.tables import open_rows
 
         if name is None:
             return False
+        problems = Problems(self.skip_bad_rows)
         try:
-            _, row = next(iter(open_rows(Path(data), (), (name,), encoding=self.encoding)))
+            rows = open_rows(Path(data), (), (name,), encoding=self.encoding, problems=problems)
+            _, row = next(rows)
         except (DataFormatError, OSError, StopIteration):
             return False
         return name in row
 
     def read(self, data: str, columns: Columns, progress: Progress) -> TextTable:
-        """The table; what is wrong with it is said in the words of the command line."""
+        """The table; bad rows that are skipped are counted on standard error."""
         from dxml.text import read_table
 
-        try:
-            table = read_table(
-                Path(data),
-                columns.text,
-                columns.labels,
-                columns.id,
-                encoding=self.encoding,
-                label_separator=columns.label_separator,
-                skip_bad_rows=self.skip_bad_rows,
-                progress=progress,
-            )
-        except DataFormatError as error:
-            raise DataFormatError(_as_options(str(error))) from error
+        table = read_table(
+            Path(data),
+            columns.text,
+            columns.labels,
+            columns.id,
+            encoding=self.encoding,
+            label_separator=columns.label_separator,
+            skip_bad_rows=self.skip_bad_rows,
+            progress=progress,
+        )
         if table.skipped:
             bad = "1 bad row" if table.skipped == 1 else f"{table.skipped:,} bad rows"
-            typer.echo(f"{bad} skipped; {_as_options(table.problems[0])}", err=True)
+            typer.echo(f"{bad} skipped; {in_options(table.problems[0])}", err=True)
         return table
 
     def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:
-        """As `read`; the labels must be there."""
+        """As `read`; labels must be there, and rows."""
         if columns.labels is None:
             raise ParameterError("say which column has the labels, such as --labels subjects.")
-        return self.read(data, columns, progress)
+        table = self.read(data, columns, progress)
+        if not len(table):
+            raise DataFormatError(f"{data}: the table has no rows. Check the path.")
+        return table
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,32 @@
-"""Predictions as text or arrays; a file is written beside and renamed, never half."""
+"""Predictions as text or arrays."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
+from dxml.cli._output import check_file, replace_file
 from dxml.exceptions import ParameterError
+from dxml.text import TextTable
 from dxml.topk import TopK
 
-__all__ = ["Row", "write_predictions", "write_rows"]
+__all__ = ["Row", "check_output", "write_predictions", "write_rows"]
 
 Row = tuple[int | str, Sequence[tuple[int | str, float]]]
+
+
+def check_output(format: str, output: Path | None) -> None:
+    """Refuse, before the work is done, what could not be written after it."""
+    if output is not None:
+        check_file(output)
+    elif format == "npz":
+        raise ParameterError("--format npz needs --output FILE: arrays are no text.")
 
 
 def write_predictions(
@@ -26,7 +36,7 @@ def write_predictions(
     format: str,
     output: Path | None,
     *,
-    ids: Sequence[str] | None = None,
+    table: TextTable | None = None,
     score: str = "score",
 ) -> None:
     """Write a ranking as tsv, jsonl or npz to a file or to standard output.
@@ -35,18 +45,27 @@ def write_predictions(
     ----------
     names : sequence, optional
         Of the labels; their numbers are written by default.
-    ids : sequence of str, optional
-        Of the points, likewise.
+    table : TextTable, optional
+        Where the points come from, for what they go by; they are counted from 0 by default.
     score : str
         What the score of a label is called.
     """
-    if format == "npz":
-        if output is None:
-            raise ParameterError("--format npz needs --output FILE: arrays are no text.")
+    if format == "npz" and output is not None:
         scores = ranking.to_csr(n_labels)
-        _replace(output, lambda file: sp.save_npz(file, scores))
+        if table is not None and table.rows is not None:
+            scores = _with_empty_rows(scores, table.rows, len(table) + table.skipped)
+        replace_file(output, lambda file: sp.save_npz(file, scores))
         return
-    write_rows(_rows(ranking, names, ids), format, output, score)
+    points = range(len(ranking)) if table is None else table.names
+    write_rows(_rows(ranking, names, points), format, output, score)
+
+
+def _with_empty_rows(scores: sp.csr_matrix, rows: Sequence[int], n_rows: int) -> sp.csr_matrix:
+    """The rows of a matrix at these places among `n_rows`, the others empty."""
+    ends = np.zeros(n_rows + 1, dtype=scores.indptr.dtype)
+    ends[np.asarray(rows) + 1] = np.diff(scores.indptr)
+    places = (scores.data, scores.indices, np.cumsum(ends, dtype=ends.dtype))
+    return sp.csr_matrix(places, shape=(n_rows, scores.shape[1]))
 
 
 def write_rows(rows: Iterable[Row], format: str, output: Path | None, score: str) -> None:
@@ -55,13 +74,13 @@ def write_rows(rows: Iterable[Row], format: str, output: Path | None, score: str
     if output is None:
         sys.stdout.writelines(lines)
     else:
-        _replace(output, lambda file: file.writelines(line.encode() for line in lines))
+        replace_file(output, lambda file: file.writelines(line.encode() for line in lines))
 
 
-def _rows(ranking: TopK, names: Sequence[Any] | None, ids: Sequence[str] | None) -> Iterator[Row]:
-    for point, row in enumerate(ranking.rows()):
+def _rows(ranking: TopK, names: Sequence[Any] | None, points: Sequence[int | str]) -> Iterator[Row]:
+    for point, row in zip(points, ranking.rows(), strict=True):
         labels = row if names is None else [(str(names[label]), score) for label, score in row]
-        yield point if ids is None else ids[point], labels
+        yield point, labels
 
 
 def _tsv(rows: Iterable[Row], score: str) -> Iterator[str]:
@@ -80,13 +99,3 @@ def _jsonl(rows: Iterable[Row], score: str) -> Iterator[str]:
     for point, row in rows:
         labels = [{"label": label, score: round(value, 6)} for label, value in row]
         yield json.dumps({"point": point, "labels": labels}, ensure_ascii=False) + "\n"
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -19,30 +19,34 @@ app = typer.Typer(help="Benchmarks: run experiments, make the page.", no_args_is
 EXPERIMENT = typer.Argument(
     ..., metavar="FILE_OR_NAME", help="A TOML file, or a name of [bold]dxml bench list[/bold]."
 )
-RESULTS = typer.Option(Path("benchmarks/results"), "--results", help="Folder of stored results.")
+RESULTS = typer.Option(
+    Path("benchmarks/results"), "--results", metavar="DIR", help="Stored results."
+)
 
 
 @app.command()
 def run(
     experiment: str = EXPERIMENT,
-    jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Runs at once; they share the cores."),
-    device: str = typer.Option("auto", "--device", help="auto, cpu or cuda."),
+    jobs: int = typer.Option(1, "--jobs", "-j", metavar="N", min=1, help="Runs at once."),
+    device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
     quiet: bool = QUIET,
 ) -> None:
-    """Carry out the runs that are not stored yet, then score them all and write the summary."""
+    """Do the runs that are not stored yet, then score and sum up all."""
     from dxml.bench.results import Store
     from dxml.bench.runner import run_experiment, to_do
     from dxml.bench.spec import find_experiment
     from dxml.bench.summary import write_summary
     from dxml.bench.worker import Settings
+    from dxml.cli._output import check_folder
     from dxml.exceptions import ParameterError, did_you_mean
 
     devices = ("auto", "cpu", "cuda")
     if device not in devices:
         raise ParameterError(f"unknown device {device!r}{did_you_mean(device, devices)}")
+    check_folder(results)
     chosen, store = find_experiment(experiment), Store(results)
     again = {"retry_failed": retry_failed, "rerun": rerun}
     new, total = len(to_do(chosen, store, **again)), len(chosen.runs)
@@ -87,7 +91,7 @@ def _duration(seconds: float) -> str:
 
 @app.command()
 def score(experiment: str = EXPERIMENT, results: Path = RESULTS) -> None:
-    """Compute scores from the stored rankings and write the summary; nothing is run."""
+    """Score and sum up the stored runs; nothing is run."""
     from dxml.bench.results import Store
     from dxml.bench.spec import find_experiment
     from dxml.bench.summary import write_summary
@@ -99,13 +103,19 @@ def score(experiment: str = EXPERIMENT, results: Path = RESULTS) -> None:
 @app.command()
 def report(
     results: Path = RESULTS,
-    output: Path = typer.Option(Path("docs"), "--output", help="Folder for the page."),
-    experiment: str | None = typer.Option(None, "--experiment", help="Only this one."),
+    output: Path = typer.Option(
+        Path("docs"), "--output", metavar="DIR", help="Folder for the page."
+    ),
+    experiment: str | None = typer.Option(
+        None, "--experiment", metavar="NAME", help="Only this one."
+    ),
     plots: bool = typer.Option(True, "--plots/--no-plots", help="Draw the figures as well."),
 ) -> None:
-    """Write benchmarks.md and its figures from the stored summaries alone."""
+    """Write benchmarks.md and its figures from the stored summaries."""
     from dxml.bench.report import write_report
+    from dxml.cli._output import check_folder
 
+    check_folder(output)
     page = write_report(results, output, experiment=experiment, with_plots=plots)
     typer.echo(f"wrote {page}")
 

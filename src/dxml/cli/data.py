@@ -13,7 +13,7 @@ app = typer.Typer(help="Data sets: list, describe, fetch, convert.", no_args_is_
 
 @app.command("list")
 def list_() -> None:
-    """The data sets known by name, and whether they are on this machine."""
+    """The data sets known by name, and whether they are here."""
     from rich.table import Table
 
     from dxml.cli._console import table_console
@@ -48,7 +48,8 @@ def info(data: str = DATA, split: int | None = SPLIT) -> None:
 
 @app.command()
 def get(
-    name: str = typer.Argument(..., help="A name of `dxml data list`."), quiet: bool = QUIET
+    name: str = typer.Argument(..., metavar="NAME", help="One of [bold]dxml data list[/bold]."),
+    quiet: bool = QUIET,
 ) -> None:
     """Fetch a data set into the cache."""
     from dxml.cli._progress import open_progress
@@ -56,7 +57,8 @@ def get(
 
     with open_progress(quiet) as progress:
         folder = fetch(name, progress=progress)
-    typer.echo(f"{name} is in {folder}")
+    if not quiet:
+        typer.echo(f"{name} is in {folder}")
 
 
 @app.command()
@@ -65,8 +67,15 @@ def convert(
     target: str = typer.Argument(..., metavar="OUT", help="The file to write, likewise."),
 ) -> None:
     """Read a file in one format and write it in another."""
-    from dxml.data import read, write
+    from pathlib import Path
 
+    from dxml.cli._output import check_folder
+    from dxml.data import read, write
+    from dxml.data.formats import recognise
+
+    recognise(target)
+    for path in target.split(","):
+        check_folder(Path(path).parent)
     points = read(source)
     write(points, target)
     typer.echo(f"{target}: {points.n_samples:,} points")

@@ -26,10 +26,12 @@ def evaluate(
     as_json: bool = typer.Option(False, "--json", help="One JSON object instead of a table."),
     quiet: bool = QUIET,
 ) -> None:
-    """Score a model on DATA: P, nDCG, PSP, PSnDCG, recall, macro and coverage at 1, 3 and 5.
+    """Score a model on DATA, where the right labels are known.
 
-    A named data set means its test part; for a tagger, DATA is a table of texts with labels. Values
-    are percentages. ECE, the calibration error, is there for scores between 0 and 1.
+    P, nDCG, PSP, PSnDCG, recall, macro-averages and coverage at 1, 3 and 5, in
+    per cent; and ECE, the calibration error, of scores between 0 and 1. A named
+    data set means its test part; for a tagger, DATA is a table of texts with
+    labels.
     """
     from dxml.cli._progress import open_progress
 

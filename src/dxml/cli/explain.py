@@ -20,26 +20,30 @@ __all__ = ["explain"]
 
 def explain(
     text: str = typer.Argument(
-        ..., metavar="TEXT", help="The text, in quotes; - reads it from standard input."
+        ..., metavar="TEXT", help="The text, in quotes; - reads standard input."
     ),
     model: Path = MODEL,
-    top: int = typer.Option(5, "--top", min=1, help="Labels."),
-    words: int = typer.Option(8, "--words", min=0, help="Words a label, at most."),
-    neighbours: int = typer.Option(3, "--neighbours", min=0, help="Texts a label, at most."),
-    as_json: bool = typer.Option(False, "--json", help="A JSON object a label, on a line each."),
+    top: int = typer.Option(5, "--top", metavar="N", min=1, help="Labels."),
+    words: int = typer.Option(8, "--words", metavar="N", min=0, help="Words a label, at most."),
+    neighbours: int = typer.Option(
+        3, "--neighbours", metavar="N", min=0, help="Texts a label, at most."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="A line a label, each a JSON object."),
 ) -> None:
-    """Tag one text and say why: words, neighbours, and how much came from where.
+    """Tag one text and say why: its words, and texts like it.
 
-    For each label: its probability; the shares of the head and of the neighbours in what speaks for
-    it; the words without which its score would be lower, and by how much; the training texts that
-    voted for it, with their similarity and their labels. The model must be a tagger.
+    For each label: its probability; the shares of the head and of the neighbours
+    in what speaks for it; the words without which its score would be lower, and
+    by how much; the training texts that voted for it, with their similarity and
+    their labels. The model must be a tagger.
     """
     from dxml.tagger import TextTagger
 
     tagger = TextTagger.load(model)
-    found = tagger.explain(
-        sys.stdin.read() if text == "-" else text, top, n_words=words, n_neighbours=neighbours
-    )
+    whole = sys.stdin.read() if text == "-" else text
+    found = tagger.explain(whole, top, n_words=words, n_neighbours=neighbours)
+    if tagger.without_known_words([whole]):
+        typer.echo("no word of the text is known: these labels are only frequent ones", err=True)
     if as_json:
         for each in found:
             typer.echo(json.dumps(each.to_dict(), ensure_ascii=False))

@@ -18,16 +18,16 @@ __all__ = ["labels"]
 
 def labels(
     query: str | None = typer.Argument(
-        None, metavar="[QUERY]", help="Only labels that have this in their name or description."
+        None, metavar="QUERY", help="Only those with this in name or description."
     ),
     model: Path = MODEL,
-    top: int = typer.Option(20, "--top", min=1, help="Labels shown, at most."),
-    as_json: bool = typer.Option(False, "--json", help="A JSON object a label, on a line each."),
+    top: int = typer.Option(20, "--top", metavar="N", min=1, help="Labels shown, at most."),
+    as_json: bool = typer.Option(False, "--json", help="A line a label, each a JSON object."),
 ) -> None:
     """The labels of a tagger, most frequent first.
 
-    With each: the texts that carry it, and, where the tagger was trained with --label-info, the way
-    to it through broader labels and its description.
+    With each: the texts that carry it, and, where the tagger was trained with
+    --label-info, the way to it through broader labels and its description.
     """
     from dxml.tagger import TextTagger
 

@@ -14,27 +14,25 @@ __all__ = ["learn"]
 
 def learn(
     data: str | None = typer.Argument(
-        None, metavar="[DATA]", help="A table of texts with labels: JSON lines, CSV, TSV, Parquet."
+        None, metavar="DATA", help="A table of texts: JSON lines, CSV, TSV, Parquet."
     ),
     model: Path = MODEL,
     text: list[str] = TEXT,
     labels: str | None = LABELS,
     id: str | None = ID,
     forget: list[str] = typer.Option(
-        [], "--forget", metavar="ID", help="Forget the text of this id; may be repeated."
+        [], "--forget", metavar="ID", help="Forget this text; repeatable."
     ),
     unlabel: tuple[str, str] | None = typer.Option(
-        None, "--unlabel", metavar="ID LABEL", help="Take a wrong label off the text of this id."
+        None, "--unlabel", metavar="ID LABEL", help="Take a wrong label off a text."
     ),
     journal: bool = typer.Option(
-        False, "--journal", help="First take up all that a service of this model was taught."
+        False, "--journal", help="First take up what a service was taught."
     ),
     catch_up: bool = typer.Option(
-        False, "--catch-up", help="Then train the parts on, with all the texts that are known."
+        False, "--catch-up", help="Then train the parts on, with all texts."
     ),
-    refit: bool = typer.Option(
-        False, "--refit", help="Then train all parts again on all the texts that are known."
-    ),
+    refit: bool = typer.Option(False, "--refit", help="Then train all parts again."),
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
@@ -42,28 +40,42 @@ def learn(
 ) -> None:
     """Teach a tagger more texts, without training it anew.
 
-    New texts vote at once, and labels that are new are predicted from now on. A text whose id is
-    known takes the place of the old one. Columns are those that the model was trained on, unless
-    given. The model's folder is replaced in one step, when all went well.
+    New texts vote at once, and labels that are new are predicted from now on. A
+    text whose id is known takes the place of the old one. Columns are those that
+    the model was trained on, unless given. The model's folder is replaced in one
+    step, when all went well; where there is nothing new to take up, it stays.
     """
     import time
 
+    from dxml.cli._output import check_folder
     from dxml.cli._progress import open_progress
     from dxml.exceptions import ParameterError
-    from dxml.service.engine import take_up, taken_up
+    from dxml.service.engine import has_new_lessons, take_up, taken_up
     from dxml.tagger import TextTagger
 
-    if data is None and not (forget or unlabel or journal or catch_up or refit):
+    more_to_do = data is not None or forget or unlabel or catch_up or refit
+    if not (more_to_do or journal):
         raise ParameterError(
             "give a table to learn from, --forget ID, --unlabel ID LABEL, --journal, --catch-up "
             "or --refit."
         )
     if catch_up and refit:
         raise ParameterError("--refit does all that --catch-up does. Give one of them.")
-    tagger = take_up(model) if journal else TextTagger.load(model)
+    tagger = TextTagger.load(model)
+    lessons = journal and has_new_lessons(model, tagger)
+    if journal and not (lessons or more_to_do):
+        if not quiet:
+            typer.echo(f"the service was taught nothing new; {model} stays as it is")
+        return
+    check_folder(model)
+    said = []
+    if lessons:
+        tagger = take_up(model)
+        said.append("took up what the service was taught")
+    elif journal:
+        said.append("the service was taught nothing new")
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     before, start = set(tagger.labels_), time.perf_counter()
-    said = ["took up what the service was taught"] if journal else []
     with open_progress(quiet) as progress:
         for known in forget:
             tagger.forget(known)

@@ -8,9 +8,9 @@ __all__ = ["methods"]
 
 
 def methods(
-    name: str | None = typer.Argument(None, metavar="[METHOD]", help="Only this method."),
+    name: str | None = typer.Argument(None, metavar="METHOD", help="Only this method."),
 ) -> None:
-    """Every method and its parameters: default, allowed values, meaning."""
+    """The methods, and their parameters with defaults and meaning."""
     from rich.table import Table
 
     from dxml._params import parameters_of

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Draw a trained model: training, reliability, accuracy by label frequency, label map.",
+    help="Pictures of a model: training, reliability, accuracy, label map.",
     no_args_is_help=True,
 )
 
@@ -30,24 +30,27 @@ OUTPUT = typer.Option(
     "--output",
     "-o",
     metavar="FILE",
-    help="Where to draw it: .png, .svg or .pdf. By default the plot's name, .png, right here.",
+    help="A .png, .svg or .pdf; by default a .png here.",
 )
-JSON = typer.Option(
-    False, "--json", help="Print the numbers behind it; drawn then only with --output."
-)
+JSON = typer.Option(False, "--json", help="Print the numbers; draw only with --output.")
 FIND = typer.Option(
     [],
     "--find",
     metavar="NAME",
-    help="Mark this label and link it to those it goes with; may be repeated.",
+    help="Mark this label and those it goes with.",
 )
 
 
 @app.command()
-def training(model: Path = MODEL, output: Path | None = OUTPUT, as_json: bool = JSON) -> None:
-    """Training: the loss of each epoch, where a method has epochs, and the time of each stage."""
+def training(
+    model: Path = MODEL,
+    output: Path | None = OUTPUT,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Training: loss by epoch, if there are any, and time by stage."""
     target = _target(output, "training", as_json)
-    _finish(_training(model), target, as_json)
+    _finish(_training(model), target, as_json, quiet)
 
 
 @app.command()
@@ -64,14 +67,15 @@ def reliability(
     skip_bad_rows: bool = SKIP,
     quiet: bool = QUIET,
 ) -> None:
-    """Reliability: how many of the labels given with 70 % are right, and so on from 0 to 100 %.
+    """Reliability: of the labels given with 70 %, how many are right?
 
-    DATA is what dxml evaluate takes, and the calibration error the ECE@5 that it prints.
+    DATA is what dxml evaluate takes, and the calibration error the ECE@5 that
+    it prints.
     """
     target = _target(output, "reliability", as_json)
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     ranked = _rank(data, model, split, reading, quiet or as_json)
-    _finish(_reliability(ranked, data), target, as_json)
+    _finish(_reliability(ranked, data), target, as_json, quiet)
 
 
 @app.command()
@@ -88,15 +92,15 @@ def frequency(
     skip_bad_rows: bool = SKIP,
     quiet: bool = QUIET,
 ) -> None:
-    """Accuracy by label frequency: precision and recall of frequent and of rare labels.
+    """Accuracy by label frequency: head, torso and tail labels.
 
-    Head, torso and tail labels each make up a third of the label occurrences in the training data.
-    DATA is what dxml evaluate takes.
+    Precision and recall of three groups of labels, each a third of the label
+    occurrences in the training data. DATA is what dxml evaluate takes.
     """
     target = _target(output, "frequency", as_json)
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     ranked = _rank(data, model, split, reading, quiet or as_json)
-    _finish(_frequency(ranked, data), target, as_json)
+    _finish(_frequency(ranked, data), target, as_json, quiet)
 
 
 @app.command("labels")
@@ -107,16 +111,17 @@ def label_map(
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """The label map: labels that share training points stand near each other.
+    """The label map: labels that share points stand near each other.
 
-    A label without a name goes by its number.
+    A label goes by its number where it has no name, or one that no installed
+    font can write.
     """
     from dxml.cli._progress import open_progress
 
     target = _target(output, "labels", as_json)
     with open_progress(quiet or as_json) as progress:
         drawn = _label_map(model, find, progress)
-    _finish(drawn, target, as_json)
+    _finish(drawn, target, as_json, quiet)
 
 
 @app.command("all")
@@ -128,7 +133,7 @@ def every(
     ),
     kind: Literal["png", "svg", "pdf"] = typer.Option("png", "--format", help="Of the files."),
     find: list[str] = FIND,
-    as_json: bool = typer.Option(False, "--json", help="Also print the numbers behind them."),
+    as_json: bool = typer.Option(False, "--json", help="Also print the numbers."),
     split: int | None = SPLIT,
     text: list[str] = TEXT,
     labels: str | None = LABELS,
@@ -137,13 +142,16 @@ def every(
     skip_bad_rows: bool = SKIP,
     quiet: bool = QUIET,
 ) -> None:
-    """All four plots, into a folder; one that the model has nothing for is left out, and why.
+    """All four, into a folder.
 
-    DATA is what dxml evaluate takes.
+    A sentence says why where the model has nothing for one of them. DATA is what
+    dxml evaluate takes.
     """
+    from dxml.cli._output import check_folder
     from dxml.cli._progress import open_progress
-    from dxml.plots import NothingToDrawError, save
+    from dxml.plots import NothingToDrawError
 
+    check_folder(output)
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     numbers = {}
     with open_progress(quiet or as_json) as progress:
@@ -160,31 +168,43 @@ def every(
             except NothingToDrawError as error:
                 typer.echo(f"{name} left out: {error}", err=True)
                 continue
-            written = save(plot, output / f"{name}.{kind}")
+            _draw(plot, output / f"{name}.{kind}", quiet or as_json)
             numbers[name] = plot.numbers()
-            if not (quiet or as_json):
-                typer.echo(f"drew {written}")
     if as_json:
         typer.echo(json.dumps(numbers, ensure_ascii=False))
 
 
 def _target(output: Path | None, name: str, as_json: bool) -> Path | None:
     """Where to draw; checked before the work is done."""
+    from dxml.cli._output import check_folder
     from dxml.plots.style import check_target
 
-    if output is None:
-        return None if as_json else Path(f"{name}.png")
-    return check_target(output)
+    if output is None and as_json:
+        return None
+    target = check_target(output or Path(f"{name}.png"))
+    check_folder(target.parent)
+    return target
 
 
-def _finish(plot: Plot, target: Path | None, as_json: bool) -> None:
-    from dxml.plots import save
-
-    written = None if target is None else save(plot, target)
+def _finish(plot: Plot, target: Path | None, as_json: bool, quiet: bool) -> None:
+    if target is not None:
+        _draw(plot, target, quiet or as_json)
     if as_json:
         typer.echo(json.dumps(plot.numbers(), ensure_ascii=False))
-    else:
+
+
+def _draw(plot: Plot, target: Path, silent: bool) -> None:
+    from dxml.plots import LabelPlot, save
+
+    written = save(plot, target)
+    if not silent:
         typer.echo(f"drew {written}")
+    if isinstance(plot, LabelPlot) and (lacking := len(plot.unwritable)):
+        typer.echo(
+            f"no installed font can write the names of {lacking:,} of {len(plot.names):,} labels: "
+            "they stand on the map by their numbers, which count those of --json from 0",
+            err=True,
+        )
 
 
 def _rank(data: str, model: Path, split: int | None, reading: Reading, silent: bool) -> Ranked:

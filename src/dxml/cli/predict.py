@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from dxml.cli._options import DATA, MODEL, QUIET, SPLIT
 from dxml.cli._tables import ENCODING, ID, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from dxml.tagger import TextTagger
 
 __all__ = ["OutputFormat", "predict"]
 
@@ -26,20 +29,21 @@ class OutputFormat(StrEnum):
 def predict(
     data: str = DATA,
     model: Path = MODEL,
-    top: int = typer.Option(5, "--top", min=1, help="Labels a point."),
+    top: int = typer.Option(5, "--top", metavar="N", min=1, help="Labels a point."),
     output: Path | None = typer.Option(
-        None, "--output", "-o", metavar="FILE", help="Where to write; standard output if not given."
+        None, "--output", "-o", metavar="FILE", help="Where to write; by default standard output."
     ),
     format: OutputFormat = typer.Option(
         OutputFormat.tsv,
         "--format",
-        help="tsv: point, rank, label, score a line; jsonl: an object a point; npz: sparse scores.",
+        metavar="KIND",
+        help="tsv, jsonl, or npz: sparse scores.",
     ),
     as_json: bool = typer.Option(False, "--json", help="The same as --format jsonl."),
     with_parents: bool = typer.Option(
         False,
         "--with-parents",
-        help="Of a tagger with --label-info: add the broader labels of those found.",
+        help="Of a tagger with --label-info: add broader labels.",
     ),
     split: int | None = SPLIT,
     text: list[str] = TEXT,
@@ -50,16 +54,22 @@ def predict(
 ) -> None:
     """Rank labels for the points of DATA.
 
-    A named data set means its test part. Where the model is a tagger, DATA is a table of texts
-    (JSON lines, CSV, TSV, Parquet), and labels come by name with their probabilities.
+    A named data set means its test part. Where the model is a tagger, DATA is a
+    table of texts (JSON lines, CSV, TSV, Parquet), and labels come by name with
+    their probabilities.
+
+    Points go by their ids, or else by their row in the table, from 0. Rows that
+    --skip-bad-rows leaves out are counted, so the others keep their numbers; in
+    npz they are empty rows.
     """
     from dxml.cli._progress import open_progress
-    from dxml.cli._write import write_predictions
+    from dxml.cli._write import check_output, write_predictions
     from dxml.data import open_data
     from dxml.methods import TAGGER, load_model, saved_method
 
     chosen = OutputFormat.jsonl if as_json else format
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
+    check_output(chosen.value, output)
     if (method := saved_method(model)) == TAGGER:
         _predict_texts(data, model, top, output, chosen, with_parents, split, reading, quiet)
         return
@@ -95,6 +105,8 @@ def _predict_texts(
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")
     tagger = TextTagger.load(model)
+    if with_parents:
+        _check_parents(tagger, format)
     columns = replace(reading.columns(tagger.columns), labels=None)
     if reading.id is None and not reading.has_column(data, columns.id):
         columns = replace(columns, id=None)  # the model's, which this table need not have
@@ -102,17 +114,24 @@ def _predict_texts(
         table = reading.read(data, columns, progress)
         ranking = tagger.rank(table.texts, top, progress=progress)
     if with_parents:
-        if format == OutputFormat.npz:
-            raise ParameterError("--format npz has no columns for parents: take tsv or jsonl.")
         tags = tagger.named(ranking, with_parents=True)
-        points: Sequence[int | str] = range(len(tags)) if table.ids is None else table.ids
         rows: list[Row] = [
             (point, [(tag.name, tag.probability) for tag in row])
-            for point, row in zip(points, tags, strict=True)
+            for point, row in zip(table.names, tags, strict=True)
         ]
         write_rows(rows, format.value, output, "probability")
         return
     names = tagger.labels_
     write_predictions(
-        ranking, len(names), names, format.value, output, ids=table.ids, score="probability"
+        ranking, len(names), names, format.value, output, table=table, score="probability"
     )
+
+
+def _check_parents(tagger: TextTagger, format: OutputFormat) -> None:
+    if format == OutputFormat.npz:
+        raise ParameterError("--format npz has no columns for parents: take tsv or jsonl.")
+    if tagger.thesaurus is None:
+        raise ParameterError(
+            "the tagger was trained without --label-info, and knows no parents: "
+            "drop --with-parents."
+        )

@@ -13,25 +13,30 @@ __all__ = ["serve"]
 
 def serve(
     model: Path = MODEL,
-    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen at."),
-    port: int = typer.Option(8000, "--port", min=1, max=65535, help="The port."),
+    host: str = typer.Option(
+        "127.0.0.1", "--host", metavar="NAME", help="The address to listen at."
+    ),
+    port: int = typer.Option(8000, "--port", metavar="N", min=1, max=65535, help="The port."),
     workers: int = typer.Option(
-        1, "--workers", min=1, help="Processes; they see what each of them is taught."
+        1, "--workers", metavar="N", min=1, help="Processes; what one learns, all know."
     ),
     token: str | None = typer.Option(
         None,
         "--token",
         envvar="DXML_TOKEN",
-        help="What a request must bring to change anything; needed where others can reach the "
-        "address. In the environment nobody sees it in the list of processes.",
+        metavar="TEXT",
+        help="Needed to change the model.",
     ),
     quiet: bool = QUIET,
 ) -> None:
     """Serve a model over HTTP: predict, explain, learn, forget.
 
-    What is taught is kept in the model's folder before the answer is sent, and is there again after
-    a restart. SIGHUP loads the folder again without dropping a request. /docs on the service
-    describes the routes.
+    What is taught is kept in the model's folder before the answer is sent, and is
+    there again after a restart. SIGHUP loads the folder again without dropping a
+    request. /docs on the service describes the routes.
+
+    Where others can reach the address, a token is needed; in the environment
+    nobody sees it in the list of processes.
     """
     from dxml.service.access import check_token
     from dxml.service.server import serve as run

@@ -12,6 +12,7 @@ from dxml.cli._tables import (
     ID,
     LABEL_INFO,
     LABELS,
+    LEARN_DESCRIPTIONS,
     SEPARATOR,
     SKIP,
     TEXT,
@@ -30,20 +31,16 @@ def train(
     labels: str | None = LABELS,
     id: str | None = ID,
     method: str | None = typer.Option(
-        None, "--method", help="See [bold]dxml methods[/bold]; joint by default."
+        None, "--method", metavar="NAME", help="One of [bold]dxml methods[/bold]; joint by default."
     ),
     split: int | None = SPLIT,
     settings: list[str] = typer.Option(
-        [], "--set", metavar="NAME=VALUE", help="A parameter of the method; may be repeated."
+        [], "--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."
     ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Same seed, same model."),
-    device: str = typer.Option("auto", "--device", help="auto, cpu or cuda."),
+    seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Same seed, same model."),
+    device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     label_info: Path | None = LABEL_INFO,
-    learn_descriptions: bool = typer.Option(
-        False,
-        "--learn-descriptions",
-        help="Learn the descriptions of labels that few texts carry, or none, as texts.",
-    ),
+    learn_descriptions: bool = LEARN_DESCRIPTIONS,
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
@@ -51,18 +48,24 @@ def train(
 ) -> None:
     """Train a model on DATA and save it.
 
-    A named data set means its training part. With --text, DATA is a table of texts and the model a
-    tagger that gives labels by name: dxml train docs.jsonl --text title --labels subjects -m m
+    A named data set means its training part. With --text, DATA is a table of
+    texts (JSON lines, CSV, TSV or Parquet) and the model a tagger, which gives
+    labels by name: dxml train docs.jsonl --text title --labels tags -m m
     """
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions)
         _train_tagger(data, model, method, split, given, reading, info, quiet)
-    elif label_info or learn_descriptions:
-        raise ParameterError("--label-info goes with a table of texts: say --text and --labels.")
-    else:
-        _train_method(data, model, method or "joint", split, given, quiet)
+        return
+    of_tables = {
+        "--label-info": label_info is not None,
+        "--learn-descriptions": learn_descriptions,
+        "--skip-bad-rows": skip_bad_rows,
+    }
+    if stray := [option for option, is_given in of_tables.items() if is_given]:
+        raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
+    _train_method(data, model, method or "joint", split, given, quiet)
 
 
 def _train_tagger(
@@ -97,7 +100,7 @@ def _train_tagger(
         tagger.fit(
             table.texts,
             table.labels or (),
-            ids=table.ids,
+            ids=[str(name) for name in table.names],
             label_info=info.read(reading),
             learn_descriptions=info.learn,
             progress=timer,
@@ -156,7 +159,8 @@ _COMMON = ("random_state", "device")
 
 
 def _check_target(model: Path) -> None:
-    """Nothing but a model is written over."""
+    """Nothing but a model is written over, and a model can be written."""
+    from dxml.cli._output import check_folder
     from dxml.exceptions import ModelFormatError
 
     if model.exists() and not (model.is_dir() and _may_overwrite(model)):
@@ -164,6 +168,7 @@ def _check_target(model: Path) -> None:
             f"{model}: exists and holds no dxml model, so nothing is written over it. "
             "Give another folder."
         )
+    check_folder(model)
 
 
 def _may_overwrite(folder: Path) -> bool:

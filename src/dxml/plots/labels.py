@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +18,7 @@ from dxml._random import spawn
 from dxml.exceptions import ParameterError
 from dxml.kmeans import kmeans, nearest_centre
 from dxml.label_map import LabelMap, make_label_map
+from dxml.plots.letters import fonts_for
 from dxml.plots.placing import Name, Style, place_names
 from dxml.plots.style import COLOURS, DPI, NothingToDrawError, heading
 
@@ -77,6 +79,17 @@ class LabelPlot:
         """The labels that a label goes with, and how strongly."""
         others, strengths = self.map.related[label].tolist(), self.map.strength[label].tolist()
         return [pair for pair in zip(others, strengths, strict=True) if pair[0] >= 0]
+
+    @property
+    def unwritable(self) -> list[str]:
+        """Names with letters that no installed font has; such a label is drawn by its number."""
+        _, missing = fonts_for(self._one_line)
+        return [name for name in self._one_line if missing & set(name)]
+
+    @cached_property
+    def _one_line(self) -> list[str]:
+        """The names as they are drawn."""
+        return [" ".join(name.split()) for name in self.names]
 
     def paint(self, plt: Any) -> Any:
         """Dots by frequency and cluster, names where there is room, links from what was found."""
@@ -188,15 +201,17 @@ class LabelPlot:
         of_cluster.pop(-1, None)
         beside = [other for label in self.found for other, _ in self.related(label)]
         rest = [*of_cluster.values(), *by_frequency[:MORE_NAMES].tolist()]
-        small: Style = (("fontsize", 7.5), ("color", "#333333"))
-        plain: Style = (("fontsize", 9),)
-        bold: Style = (("fontsize", 11), ("fontweight", "bold"))
+        families, missing = fonts_for(self._one_line)
+        family = ("fontfamily", families)
+        small: Style = (family, ("fontsize", 7.5), ("color", "#333333"))
+        plain: Style = (family, ("fontsize", 9))
+        bold: Style = (family, ("fontsize", 11), ("fontweight", "bold"))
         styles = dict.fromkeys(rest, small) | dict.fromkeys(of_cluster.values(), plain)
         styles |= dict.fromkeys(beside, plain) | dict.fromkeys(self.found, bold)
         wanted = dict.fromkeys([*self.found, *beside, *rest])
         return [
             Name(
-                self.names[label],
+                str(label) if missing & set(self._one_line[label]) else self._one_line[label],
                 tuple(self.map.positions[label].tolist()),
                 2 + float(np.sqrt(sizes[label]) / 2),
                 styles[label],

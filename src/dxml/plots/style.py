@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dxml.exceptions import DxmlError, ParameterError
+from dxml.plots.letters import escaped, fonts_for, no_talk_of_fonts
 
 __all__ = [
     "COLOURS",
@@ -63,7 +64,7 @@ def pyplot(instead: str = "") -> Iterator[Any]:
             f"figures need matplotlib: install with: pip install 'dxml[plot]'{instead}."
         ) from error
     plt: Any = import_module("matplotlib.pyplot")
-    with plt.rc_context(STYLE):
+    with plt.rc_context(STYLE), no_talk_of_fonts():
         yield plt
 
 
@@ -105,7 +106,9 @@ def panels(
 
 def heading(canvas: Any, text: str) -> None:
     """The title of the whole figure, at its left."""
-    canvas.suptitle(text, x=0.01, ha="left", fontweight="bold")
+    families, missing = fonts_for([text])
+    plain = escaped(text, missing).replace("$", r"\$")  # else what it embraces is a formula
+    canvas.suptitle(plain, x=0.01, ha="left", fontweight="bold", fontfamily=families)
 
 
 def log_scale(axis: Any) -> None:

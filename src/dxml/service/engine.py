@@ -21,7 +21,7 @@ from dxml.service.served import Point, Served, ServedTagger, check_method, open_
 from dxml.service.store import JOURNAL, Entry, Journal
 from dxml.tagger import TakenUp, TextTagger
 
-__all__ = ["Engine", "Labels", "Learnt", "Wanted", "take_up", "taken_up"]
+__all__ = ["Engine", "Labels", "Learnt", "Wanted", "has_new_lessons", "take_up", "taken_up"]
 
 MERGED = 1000  # texts of several lessons learnt in one go
 
@@ -227,6 +227,23 @@ class Engine:
             _log.exception("the model was not loaded again; the old one stays")
 
 
+def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
+    """Whether a service of a folder was taught anything that its tagger has not taken up yet."""
+    journal = Journal(_journal_in(folder))
+    try:
+        known = ServedTagger(tagger).taken_up_from(journal.identity)
+        return journal.has_lessons_after(known)
+    finally:
+        journal.close()
+
+
+def _journal_in(folder: str | Path) -> Path:
+    path = Path(folder) / JOURNAL
+    if not path.exists():
+        raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
+    return path
+
+
 def take_up(folder: str | Path) -> TextTagger:
     """The tagger of a folder with all that a service was taught, which it says when it is saved.
 
@@ -234,9 +251,7 @@ def take_up(folder: str | Path) -> TextTagger:
     there, the folder holds the old model or the new one, each with the entry it goes up to.
     """
     check_method(folder)
-    if not (Path(folder) / JOURNAL).exists():
-        raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
-    engine = Engine(folder)
+    engine = Engine(folder, _journal_in(folder))
     try:
         served = engine.served
         if not isinstance(served, ServedTagger):

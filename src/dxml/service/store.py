@@ -82,6 +82,12 @@ class Journal:
                 f"{self.path}: written by a newer dxml (version {version} of the journal, known "
                 f"is {VERSION}). Upgrade dxml."
             )
+        if version < VERSION:  # else opening it leaves the file as it is
+            self._make()
+        [self.identity] = self._connection.execute("SELECT name FROM identity").fetchone()
+
+    def _make(self) -> None:
+        """The tables, or those that an older version had not."""
         with self._transaction() as connection:
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, "
@@ -91,7 +97,6 @@ class Journal:
             if connection.execute("SELECT count(*) FROM identity").fetchone() == (0,):
                 connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(16),))
             connection.execute(f"PRAGMA user_version={VERSION}")
-            [self.identity] = connection.execute("SELECT name FROM identity").fetchone()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -129,6 +134,15 @@ class Journal:
                 (number, PAGE),
             ).fetchall()
         return [Entry(number, action, json.loads(content)) for number, action, content in rows]
+
+    def has_lessons_after(self, number: int) -> bool:
+        """Whether anything was taught after this entry; wishes to reload teach nothing."""
+        with self._lock:
+            [found] = self._connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM lessons WHERE number > ? AND action != 'reload')",
+                (number,),
+            ).fetchone()
+        return bool(found)
 
     def compact(self) -> int:
         """Drop what later entries have made void: texts taught again or forgotten, old reloads.

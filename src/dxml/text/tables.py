@@ -50,6 +50,9 @@ class TextTable:
         Bad rows left out.
     problems : tuple of str
         What was wrong with the first of them.
+    rows : tuple of int, or None
+        Where bad rows were left out: the number of each row in the table, from 0, the bad ones
+        counted too.
     """
 
     texts: tuple[str, ...]
@@ -57,6 +60,7 @@ class TextTable:
     ids: tuple[str, ...] | None = None
     skipped: int = 0
     problems: tuple[str, ...] = ()
+    rows: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for what, column in (("labels", self.labels), ("ids", self.ids)):
@@ -82,7 +86,13 @@ class TextTable:
             texts=tuple(self.texts[row] for row in rows),
             labels=None if self.labels is None else tuple(self.labels[row] for row in rows),
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows),
+            rows=None if self.rows is None else tuple(self.rows[row] for row in rows),
         )
+
+    @property
+    def names(self) -> Sequence[int | str]:
+        """What the rows go by: their ids, or else their numbers in the table, from 0."""
+        return self.ids or self.rows or range(len(self))
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -125,7 +135,8 @@ def read_table(
         By default ';' if it stands anywhere in the column, else '|' if that does, else none: a
         cell is then one label. Where one is given, brackets are part of a label.
     skip_bad_rows : bool
-        Whether rows that cannot be read are counted in `skipped` rather than an error.
+        Whether rows that cannot be read are counted in `skipped` rather than an error; `rows` then
+        says which ones the others are.
     progress : Progress
         Hears of the bytes read, or of the rows of a Parquet file.
 
@@ -141,9 +152,12 @@ def read_table(
         source, wanted, format=format, encoding=encoding, problems=problems, progress=progress
     )
     columns = Cells(texts, labels, id, listed=label_separator is None)
+    good: list[int] = []
     for where, row in rows:
+        number = len(good) + problems.count
         try:
             columns.add(row)
+            good.append(number)
         except WrongType as error:
             problems.add(where, str(error))
     if problems.count and not columns.texts:
@@ -154,6 +168,7 @@ def read_table(
         ids=None if id is None else tuple(columns.ids),
         skipped=problems.count,
         problems=tuple(problems.messages),
+        rows=tuple(good) if problems.count else None,
     )
 
 
