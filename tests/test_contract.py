@@ -143,7 +143,10 @@ def test_labels_may_be_lists_and_names(method: str, planted: tuple[Dataset, Data
     ]
     assert by_name.predict(test.X, k=2) == expected
     truth = [[f"label {label:02d}" for label in test.Y[i].indices] for i in range(100)]
-    assert by_name.score(test.X, truth) == by_matrix.score(test.X, test.Y)
+    for same_truth in (truth, test.Y, test.Y.toarray(), test.Y.toarray().astype(float)):
+        assert by_name.score(test.X, same_truth) == by_matrix.score(test.X, test.Y)
+    with pytest.raises(DataFormatError, match="labels of this model have names, got lists of ids"):
+        by_name.score(test.X, [[0]] * 100)
 
 
 def test_predict_and_decision_function_agree_with_the_ranking(
@@ -185,7 +188,7 @@ def test_awkward_but_legal_data(method: str) -> None:
     ranking = model.predict_topk(X.tocsr(), 7)
     assert not (ranking.indices[:, :2] == 0).any(), "a label without points came first"
     one = fresh(method, **SINGLE_LABEL.get(method, {})).fit(data.X, np.ones((80, 1)))
-    assert (one.predict_topk(data.X[:5], 1).indices == 0).all()
+    assert (one.predict_topk(data.X[:5]).indices == 0).all(), "5 labels by default, if there are"
     assert len(model.predict_topk(sp.csr_matrix((0, 40)), 3)) == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml.data import Dataset, make_planted
-from dxml.exceptions import DataFormatError
+from dxml.exceptions import DataFormatError, NotFittedError
 from dxml.explaining import Evidence, Voter, strongest
 from dxml.joint import Joint
 
@@ -142,6 +142,29 @@ def test_a_point_without_features_has_no_evidence(model: Joint) -> None:
 def test_one_point_at_a_time(model: Joint, planted: Dataset) -> None:
     with pytest.raises(DataFormatError, match="one point is explained at a time, got 2 rows"):
         model.explain(planted.X[:2])
+
+
+def test_labels_that_are_not_there_and_a_model_that_is_not_fitted(
+    model: Joint, planted: Dataset
+) -> None:
+    row, unfitted = planted.X[260], Joint(device="cpu")
+    for label in (12, -1):
+        for ask in (
+            lambda model, label: model.score_labels(row, [0, label]),
+            lambda model, label: model.explain_labels(row, [label]),
+            lambda model, label: model.effects(row, row, [label]),
+        ):
+            with pytest.raises(DataFormatError, match=f"must be from 0 to 11, got {label}. The mo"):
+                ask(model, label)
+            with pytest.raises(NotFittedError, match="this Joint has not been fitted. Call fit"):
+                ask(unfitted, label)
+
+
+def test_five_labels_are_explained_or_all_of_fewer(planted: Dataset) -> None:
+    model = Joint(device="cpu").fit(planted.X, planted.Y[:, :3])
+    assert len(model.explain(planted.X[0])) == 3
+    with pytest.raises(DataFormatError, match="number of labels, 3, got 5"):
+        model.explain(planted.X[0], 5)
 
 
 def test_strongest_leaves_out_what_speaks_against() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,7 +57,8 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
     """`predict_topk` of a model with shortlists, in dense numpy and one point at a time."""
     parts, mixture, place = model.parts_, model.mixture_, model._tie_place
     points, Y = parts.points.toarray().astype(float), parts.labels.toarray()
-    weights, frequency = parts.linear.weights.toarray(), np.log1p(Y.sum(axis=0))  # type: ignore
+    weights = parts.linear.weights.toarray()  # type: ignore[union-attr]
+    frequency = np.log((1 + Y.sum(axis=0)) / (1 + len(Y)))
     searched = points * parts.searched
     searched /= np.maximum(np.linalg.norm(searched, axis=1, keepdims=True), 1e-30)
     ranked = []
@@ -110,14 +112,83 @@ def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, 
     train = small[0]
     assert fitted.parts_.points.shape == train.X.shape
     assert (fitted.parts_.labels != train.Y).nnz == 0
-    held = module.hold_out(300, 0.2, 0)
+    held = module.hold_out(300, 0.2, 0)[0]
     Y = sp.hstack([train.Y, sp.csr_matrix(held[:, None])], format="csr")
     parts = Joint(**fitted.get_params()).fit(train.X, Y).parts_
     learnt = parts.linear.weights[25] if parts.linear else parts.kernel.votes[:, 25]
     assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
-    assert held.sum() == 60 and np.array_equal(held, module.hold_out(300, 0.2, 0))
-    assert module.hold_out(300, 0.2, 1)[held].sum() < 60
-    assert module.hold_out(10_000, 0.5, 0).sum() == module.MOST_HELD
+
+
+def test_small_data_are_held_out_in_turn() -> None:
+    """As many points as large data hold out at once, or all of them."""
+    for n, fraction, sizes in (
+        (19, 0.2, []),
+        (300, 0.2, [60] * 5),
+        (303, 0.2, [60] * 5),
+        (4880, 0.2, [976] * 2),
+        (9_999, 0.2, [1999]),
+        (10_000, 0.5, [2000]),
+        (50_000, 0.2, [2000]),
+        (40, 0.05, [2] * 5),
+    ):
+        folds = module.hold_out(n, fraction, 0)
+        assert [held.sum() for held in folds] == sizes
+        assert all(held.shape == (n,) for held in folds)
+        assert not folds or np.sum(folds, axis=0).max() == 1, "a point was held out twice"
+        again = module.hold_out(n, fraction, 0)
+        assert all(np.array_equal(*pair) for pair in zip(folds, again, strict=True))
+    held = module.hold_out(300, 0.2, 0)[0]
+    assert module.hold_out(300, 0.2, 1)[0][held].sum() < 60
+    assert len(module.hold_out(300, 0.2, 0, most_folds=1)) == 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_hundred_measurements(classes: int, scale: float) -> None:
+    """Too few points to hold a fifth out once: probabilities must still mean something."""
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, classes, 400)
+    X = scale * (rng.standard_normal((classes, 6))[group] * 1.5 + rng.standard_normal((400, 6)) + 9)
+    Y = np.eye(classes, dtype=bool)[group]
+    model = Joint(device="cpu").fit(X[:100], Y[:100])
+    right = model.score(X[100:], Y[100:])
+    assert right > 0.85
+    assert abs(model.predict_topk(X[100:], 1).scores.mean() - right) < 0.06
+    named = model.predict(X[100:])
+    assert named.sum() / 300 < 1.2, "a point has one label"
+    assert (named.toarray() == Y[100:]).all(axis=1).mean() > 0.75
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_one_point_a_label(dense: bool) -> None:
+    """Whatever point is held out, its label goes with it: that says nothing about the parts."""
+    rng = np.random.default_rng(0)
+    places = rng.standard_normal((120, 20)) if dense else rng.random((120, 200)) < 0.05
+    X = places + 0.2 * rng.standard_normal(places.shape) * (places != 0)
+    again = places + 0.2 * rng.standard_normal(places.shape) * (places != 0)
+    model = Joint(device="cpu").fit(sp.csr_matrix(X), np.eye(120, dtype=bool))
+    assert model.score(sp.csr_matrix(again), np.eye(120, dtype=bool)) > 0.9
+
+
+def test_probabilities_stay_when_more_of_the_same_is_learnt() -> None:
+    """Labels then have more points each, and are no more frequent than before."""
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 2, 1300)
+    X = rng.standard_normal((1300, 5)) + 2 * group[:, None]
+    Y = np.eye(2, dtype=bool)[group]
+    model = Joint(device="cpu").fit(X[:400], Y[:400])
+    before = model.predict_topk(X[1000:], 1).scores.mean()
+    after = model.partial_fit(X[400:1000], Y[400:1000]).predict_topk(X[1000:], 1).scores.mean()
+    right = model.score(X[1000:], Y[1000:])
+    assert abs(before - right) < 0.03 and abs(after - right) < 0.03
+
+
+def test_a_label_without_points_comes_last() -> None:
+    train, _ = noisy()
+    none = sp.csr_matrix((train.Y.shape[0], 1), dtype=bool)
+    model = Joint(**ALL).fit(train.X, sp.hstack([none, train.Y], format="csr"))
+    ranking = model.predict_topk(train.X, model.n_labels_)
+    assert (ranking.indices[:, -1] == 0).all() and (ranking.scores[:, -1] < 0.01).all()
 
 
 @pytest.mark.parametrize("settings", [NEAREST, ALL], ids=["nearest", "all"])
@@ -262,11 +333,23 @@ def test_voters_are_chosen_on_held_out_points() -> None:
     ids = np.stack([[*range(i, 20, 2), *range(20, 110)] for i in (0, 1)]).astype(np.int32)
     cosines = np.full(ids.shape, 0.5, np.float32)
     truth = sp.csr_matrix(np.array([[0, 1, 0], [0, 0, 1]], dtype=bool))
-    model.parts_.labels = sp.csr_matrix(Y)
-    assert weighing._choose_vote(model.parts_, (ids, cosines), truth)[0] == 10
+    parts = model.parts_
+    parts.labels = sp.csr_matrix(Y)
+    X, fitted = model.parts_.points[:2], model.parts_.labels
+    held = weighing.HeldOut(parts, X, truth, (ids, cosines), fitted)
+    weighing._choose_vote([held])
+    assert parts.n_neighbors == 10
     cosines[:, 10:] = 0.45
     # Two against eight: (0.5 / 0.45)ᵖ > 4 from p = 13.2 on.
-    assert weighing._choose_vote(model.parts_, (ids[:, 8:], cosines[:, 8:]), truth) == (10, 16.0)
+    second = held._replace(parts=replace(parts), near=(ids[:, 8:], cosines[:, 8:]))
+    weighing._choose_vote([second])
+    assert (second.parts.n_neighbors, second.parts.power) == (10, 16.0)
+    # A fold that does not mind leaves the choice to the other, and is given it.
+    easy = held._replace(parts=replace(parts), near=(ids[:, :101] % 20 // 2 * 2, cosines[:, :101]))
+    easy = easy._replace(Y=sp.csr_matrix(np.array([[0, 1, 0], [0, 1, 0]], dtype=bool)))
+    narrow = [easy._replace(near=(easy.near[0][:, :92], easy.near[1][:, :92])), second]
+    weighing._choose_vote(narrow)
+    assert {(each.parts.n_neighbors, each.parts.power) for each in narrow} == {(10, 16.0)}
 
 
 class Planted(weighing.Weighing):
@@ -276,10 +359,10 @@ class Planted(weighing.Weighing):
     qualities: ClassVar[dict[float | None, float]] = {}
     strength: ClassVar[float] = 0.0
 
-    def mixture(self, head: Any = None) -> Any:
-        C = None if head is None else self.strength
+    def mixture(self, heads: Any = None) -> Any:
+        C = None if heads is None else self.strength
         self.asked.append(C)
-        return self.qualities[C], super().mixture(head)[1]
+        return self.qualities[C], super().mixture(heads)[1]
 
 
 @pytest.fixture
@@ -354,16 +437,16 @@ def test_a_sample_chooses_the_kernel(
     seen = []
     choose = module.choose_kernel
 
-    def spy(X: sp.csr_matrix, Y: sp.csr_matrix, *rest: Any, **named: Any) -> Any:
-        seen.append((X.shape[0], Y.shape[0]))
-        return choose(X, Y, *rest, **named)
+    def spy(folds: Any, *rest: Any, **named: Any) -> Any:
+        seen.append([(fold.X.shape[0], fold.Y.shape[0]) for fold in folds])
+        return choose(folds, *rest, **named)
 
     monkeypatch.setattr(module, "choose_kernel", spy)
     train, test = small
     Joint(**ALL).fit(train.X, train.Y)
     monkeypatch.setattr(module, "KERNEL_CHOICE", {"cpu": 50})
     model = Joint(**ALL).fit(train.X, train.Y)
-    assert seen == [(240, 240), (50, 50)]
+    assert seen == [[(240, 240)] * 5, [(50, 50)] * 5]
     assert model.parts_.kernel is not None and model.parts_.kernel.votes.shape == (300, 25)
     assert model.score(test.X, test.Y) > 0.7
 

@@ -210,7 +210,7 @@ def test_what_the_parts_say_equals_numpy() -> None:
     hidden = np.maximum(dense @ wide.inner.T + wide.inner_bias, 0)
     expected = {
         "vote": votes,
-        "frequency": np.tile(np.log1p(Y.sum(axis=0)), (7, 1)),
+        "frequency": np.tile(np.log((1 + Y.sum(axis=0)) / (1 + len(Y))), (7, 1)),
         "linear": dense @ weights.toarray().T - 1,
         "wide": hidden @ wide.outer.T + wide.outer_bias,
     }

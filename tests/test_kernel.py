@@ -13,7 +13,7 @@ from dxml import kernel as module
 from dxml._progress import StageTimer
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError
-from dxml.kernel import KERNELS, Kernel, KernelVote, choose_kernel, fit_kernel
+from dxml.kernel import KERNELS, Fold, Kernel, KernelVote, choose_kernel, fit_kernel
 
 CPU = torch.device("cpu")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -106,17 +106,17 @@ def test_the_better_kernel_is_chosen(device: str) -> None:
     good, flat, sharp = Kernel("gauss", 2, 0.1), Kernel("gauss", 1e-7, 9), Kernel("gauss", 4e3, 1)
     timer, where = StageTimer(), torch.device(device)
     for candidates in ([flat, good, sharp], [good, good], [sharp, flat, good]):
-        chosen = choose_kernel(X, Y, X_held, Y_held, where, candidates, timer)
+        [chosen] = choose_kernel([Fold(X, Y, X_held, Y_held)], where, candidates, timer)
         assert chosen.kernel == good
         again = fit_kernel(X, Y, good, where)
         assert np.allclose(chosen.votes, again.votes, atol=1e-5)
     assert "kernel" in timer.seconds
-    assert choose_kernel(X, Y, X_held, Y_held, where).kernel in KERNELS
+    assert choose_kernel([Fold(X, Y, X_held, Y_held)], where)[0].kernel in KERNELS
 
 
 def test_choice_among_fewer_than_five_labels() -> None:
     X, Y = rows(40, 30, 0.2), some_labels(40, 3)
-    chosen = choose_kernel(X[:30], Y[:30], X[30:], Y[30:], CPU)
+    [chosen] = choose_kernel([Fold(X[:30], Y[:30], X[30:], Y[30:])], CPU)
     assert replace(chosen.kernel, pull=0.0) in KERNELS and chosen.votes.shape == (30, 3)
 
 
@@ -159,7 +159,7 @@ def test_choosing_takes_two_matrices_of_memory() -> None:
     fit_kernel(X[:50], Y[:50], KERNELS[0], where)
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    choose_kernel(X, Y, X[:100], Y[:100], where)
+    choose_kernel([Fold(X, Y, X[:100], Y[:100])], where)
     assert torch.cuda.max_memory_allocated() - before < 3 * n * n * 4
 
 
@@ -198,10 +198,11 @@ def test_relations_are_kept_only_where_held_out_points_rank_better() -> None:
     block = np.repeat(np.eye(2, dtype=bool), 6, axis=1)[groups] & (rng.random((400, 12)) < 0.6)
     X_all = sp.csr_matrix(X)
     related = sp.csr_matrix(block | (noisy & (rng.random((400, 12)) < 0.2)))
-    chosen = choose_kernel(X_all[:250], related[:250], X_all[250:], related[250:], CPU)
+    fold = Fold(X_all[:250], related[:250], X_all[250:], related[250:])
+    [chosen] = choose_kernel([fold], CPU)
     again = fit_kernel(X_all[:250], related[:250], chosen.kernel, CPU)
     assert chosen.kernel.pull > 0 and chosen.relations is not None
     np.testing.assert_allclose(again.relations, chosen.relations, atol=1e-3)
     one = sp.csr_matrix(noisy[:, :1])
-    apart = choose_kernel(X_all[:250], one[:250], X_all[250:], one[250:], CPU)
+    [apart] = choose_kernel([fold._replace(Y=one[:250], Y_held=one[250:])], CPU)
     assert apart.kernel.pull == 0 and apart.relations is None

@@ -198,3 +198,39 @@ def test_saved_and_restored() -> None:
     assert np.array_equal(again.mix(matrix), mixture.mix(matrix))
     z = np.linspace(-9, 9, 50, dtype=np.float32)
     assert np.array_equal(again.probability(z), mixture.probability(z))
+
+
+def test_labels_that_only_held_out_points_carry_teach_nothing() -> None:
+    """Of label 0 the parts say the opposite of what is right: were it learnt from, they lost."""
+    parts, truth, _ = planted(2000, 8, seed=5)
+    pairs = full_pairs(2000, 8)
+    known = np.tile(np.arange(8) >= 4, 2000)
+    wrong = {**parts, "linear": np.where(known, parts["linear"], -parts["linear"])}
+    taken_in, spared = (fit_mixture(wrong, pairs, truth, each) for each in (None, known))
+    assert taken_in.weights[1] < 0.5
+    assert spared.weights[1] == pytest.approx(2, abs=0.15)
+    assert spared.bias == pytest.approx(-1, abs=0.15)
+    none = fit_mixture(wrong, pairs, truth, np.zeros(len(known), dtype=bool))
+    assert none.weights.tolist() == [DEFAULTS[name] for name in ("frequency", "linear", "wide")]
+
+
+@pytest.mark.parametrize("n", [40, 120, 199])
+def test_few_pairs_are_calibrated_by_the_regression(n: int) -> None:
+    parts, truth, _ = planted(n, 4, seed=6)
+    fitted = fit_mixture(parts, full_pairs(n, 4), truth)
+    fresh, _, odds = planted(3000, 4, seed=7)
+    p = fitted.probability(fitted.mix(opinions(fresh)))
+    assert np.abs(p - odds).mean() < 0.08
+    assert p.min() < 0.01 and p.max() > 0.99
+
+
+def test_equally_frequent_labels_are_hardly_told_apart_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A label of three points has two left where one is held out, and the others three."""
+    parts, truth, _ = planted(300, 8, seed=8)
+    right = truth.toarray().ravel()
+    parts["frequency"] = np.where(right, np.log(3 / 301), np.log(4 / 301)).astype(np.float32)
+    assert -8 < fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < 0
+    monkeypatch.setattr(module, "EQUAL", np.float32(0))
+    assert fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < -24

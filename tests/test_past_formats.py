@@ -7,8 +7,11 @@ A folder under tests/models is made once, by the last version that wrote its for
     ranking.json: model.predict_topk(data.X[:5], 3), the indices
 
 joint is ``Joint(device="cpu")``, joint-nearest has ``candidates="nearest", width=8, epochs=2`` too.
+joint-weighed learnt from 300 points with ``noise=0.3``, enough to weigh its parts by; its folder has
+the scores too, as probabilities.json.
 Format 2 has the labels' relations in a kernel, and learners and epochs in a plan; format 3 a C that
-was chosen, and `every_label` in a plan.
+was chosen, and `every_label` in a plan; in format 4 a mixture weighs labels' shares of the points
+instead of their numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dxml._storage import FORMAT
@@ -39,6 +43,10 @@ def test_every_format_is_here() -> None:
 def test_past_formats_load(folder: Path) -> None:
     model = load_model(folder)
     expected = json.loads((folder / "ranking.json").read_text())
-    assert model.predict_topk(planted()[0].X[:5], 3).indices.tolist() == expected
+    ranking = model.predict_topk(planted()[0].X[:5], 3)
+    assert ranking.indices.tolist() == expected
+    if folder.name.endswith("weighed"):
+        probabilities = json.loads((folder / "probabilities.json").read_text())
+        np.testing.assert_allclose(ranking.scores, probabilities, atol=1e-4)
     assert model.label_names_ is not None and model.label_names_[0] == "label 0"
     assert json.loads((folder / "config.json").read_text())["format"] == int(folder.name[7])

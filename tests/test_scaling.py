@@ -33,8 +33,23 @@ def test_columns_get_mean_zero_and_spread_one() -> None:
 
 
 def test_a_constant_column_is_no_division_by_zero() -> None:
-    constant = sp.csr_matrix(np.full((3, 2), 7, np.float32))
-    assert np.isfinite(fit_scaler(constant, "columns").transform(constant).toarray()).all()
+    for value in (7, 0.1, 1e-20, 3e30):
+        constant = sp.csr_matrix(np.full((3, 2), value, np.float32))
+        scaler = fit_scaler(constant, "columns")
+        assert scaler.spread is not None and scaler.spread.tolist() == [1, 1]
+        assert np.isfinite(scaler.transform(constant).toarray()).all()
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e-9, 1e9, 1e25])
+def test_the_unit_of_measurement_does_not_matter(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 4)) * (rng.random((50, 4)) < 0.8) + np.array([0, 0, 1, 1000])
+    plain, other = sp.csr_matrix(X), sp.csr_matrix((X * unit).astype(np.float32))
+    found = fit_scaler(other, "columns")
+    assert found.spread is not None
+    np.testing.assert_allclose(found.spread, X.std(axis=0) * unit, rtol=1e-4)
+    expected = fit_scaler(plain, "columns").transform(plain).toarray()
+    np.testing.assert_allclose(found.transform(other).toarray(), expected, atol=1e-3)
 
 
 def test_none_changes_nothing() -> None:

@@ -117,6 +117,42 @@ def test_two_labels_have_each_their_own_words(fitted: TextTagger) -> None:
     assert nothing.neighbours == () or fitted.model.plan_.width, "a wide layer has a bias"
 
 
+UNSPACED: dict[str, dict[str, list[str]]] = {
+    "Chinese": {
+        "医学": ["糖尿病患者需要控制血糖", "医生建议糖尿病人注意饮食", "心脏病的手术治疗"],
+        "体育": ["这支足球队昨天赢得了比赛", "篮球比赛将在明天举行", "足球运动员正在训练"],
+        "asked": ["我父亲得了糖尿病", "他喜欢看足球比赛"],
+    },
+    "Thai": {
+        "การแพทย์": [
+            "ผู้ป่วยโรคเบาหวานต้องควบคุมน้ำตาลในเลือด",
+            "การรักษาโรคหัวใจด้วยการผ่าตัด",
+            "ยารักษาโรคความดันโลหิตสูง",
+        ],
+        "กีฬา": [
+            "ทีมฟุตบอลชนะการแข่งขันเมื่อวานนี้",
+            "การแข่งขันบาสเกตบอลจะมีขึ้นพรุ่งนี้",
+            "นักฟุตบอลกำลังฝึกซ้อม",
+        ],
+        "asked": ["พ่อของฉันเป็นโรคเบาหวาน", "ฉันชอบดูฟุตบอล"],
+    },
+}
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_languages_without_spaces(language: str, tmp_path: Path) -> None:
+    """Each sentence asked about shares one word with what it was trained on."""
+    topics = dict(UNSPACED[language])
+    asked = topics.pop("asked")
+    pairs = [(text, [name]) for name, texts in topics.items() for text in texts]
+    tagger = TextTagger(device="cpu").fit([text for text, _ in pairs], [row for _, row in pairs])
+    assert tagger.without_known_words(asked) == []
+    for opened in (tagger, TextTagger.load(tagger.save(tmp_path / "m"))):
+        assert [tags[0].name for tags in opened.tag(asked, top=1)] == list(topics)
+    [why] = tagger.explain(asked[0], top=1)
+    assert why.words and all(word in asked[0] for word, _ in why.words)
+
+
 def test_round_trip(fitted: TextTagger, tmp_path: Path) -> None:
     fitted.columns = Columns(("Werk",), "Schlagwörter", "Nummer")
     opened = TextTagger.load(fitted.save(tmp_path / "m"))
@@ -133,8 +169,8 @@ def test_a_learnt_label_is_predicted_at_once(tagger: TextTagger) -> None:
     texts = ["Hering über Hering, groß und alt", "Hering mit Geige", "Geige und Hering, neu"]
     tagger.learn(texts[1:], [["Fischmusik"], ["Fischmusik", "Musik"]], ids=["a", "b"])
     assert tagger.labels_[-1] == "Fischmusik" and tagger.ids_[-2:] == ("a", "b")
-    tags = tagger.tag("Geige mit Hering", top=2)
-    assert "Fischmusik" in [tag.name for tag in tags]
+    tags = {tag.name: tag.probability for tag in tagger.tag("Geige mit Hering", top=3)}
+    assert tags["Fischmusik"] > 0.3
     found = {each.name: each for each in tagger.explain("Geige mit Hering", top=3)}
     assert {voter.id for voter in found["Fischmusik"].neighbours} == {"a", "b"}
     assert found["Fischmusik"].neighbours[0].title.startswith(("Hering mit", "Geige und"))

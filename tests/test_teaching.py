@@ -152,6 +152,26 @@ def test_names_grow(planted: Dataset) -> None:
     assert model.partial_fit(planted.X[:0], []).n_samples_ == n
 
 
+def test_names_stay_where_a_matrix_is_taught(planted: Dataset) -> None:
+    names = [[f"label {label:02d}" for label in planted.Y[i].indices] for i in range(100)]
+    more = planted.Y[100:120]
+    taught = []
+    for given in (more, more.toarray(), more.toarray().astype(float)):
+        model = (
+            Joint(device="cpu").fit(planted.X[:100], names).partial_fit(planted.X[100:120], given)
+        )
+        assert model.label_names_ is not None and len(model.label_names_) == 12
+        assert (model.train_labels_[100:] != more).nnz == 0
+        taught.append(model.predict_topk(planted.X[400:410], 3).scores)
+    assert np.array_equal(taught[0], taught[1]) and np.array_equal(taught[0], taught[2])
+    with pytest.raises(DataFormatError, match="12 labels .* have names, .* a matrix of 13 columns"):
+        model.partial_fit(planted.X[:1], np.ones((1, 13)))
+    with pytest.raises(DataFormatError, match="labels of this model have names, got lists of ids"):
+        model.partial_fit(planted.X[:1], [[3]])
+    with pytest.raises(DataFormatError, match="got 'label 01' at position 0. Put a single label"):
+        model.partial_fit(planted.X[:1], ["label 01"])
+
+
 def test_mistakes_are_named(model: Joint, planted: Dataset) -> None:
     with pytest.raises(DataFormatError, match="equally many rows, got 2 and 1"):
         model.partial_fit(planted.X[:2], [[0]])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._validation import check_features, check_k, check_labels, check_pair
+from dxml._validation import check_features, check_k, check_label_ids, check_labels, check_pair
 from dxml.exceptions import DataFormatError
 
 
@@ -29,7 +32,9 @@ def test_the_callers_matrix_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([["a"]], "X must hold numbers, got an array of <U1. Turn text into features"),
+        ([["a"]], "X must hold real numbers, got an array of <U1. Turn text into features"),
+        ([[1j, 0]], "X must hold real numbers, got an array of complex128"),
+        (sp.csr_matrix([[1j, 0]]), "X must hold real numbers, got an array of complex128"),
         ([1.0, 2.0], r"X must have 2 dimensions \(points, features\), got 1. A single point"),
         ([[0.0, np.nan]], "X must be finite, got nan at row 0, column 1. Replace or drop"),
         ([[0, 0], [np.inf, 0]], "X must be finite, got inf at row 1, column 0"),
@@ -49,10 +54,33 @@ def test_label_lists_and_indicators_agree() -> None:
         assert Y.toarray().astype(int).tolist() == indicator.tolist()
 
 
+def frame(columns: dict[str, list[Any]]) -> Any:
+    return importlib.import_module("pandas").DataFrame(columns)
+
+
+def test_frames_are_matrices() -> None:
+    X = check_features(frame({"a": [0, 2], "b": [1.5, 0], "c": [True, False]}))
+    assert X.toarray().tolist() == [[0, 1.5, 1], [2, 0, 0]]
+    for columns in ({"a": [1, 0], "b": [1, 1]}, {"a": [True, False], "b": [1.0, 1.0]}):
+        Y, names = check_labels(frame(columns))
+        assert names is None and Y.toarray().astype(int).tolist() == [[1, 1], [0, 1]]
+    series = frame({"tags": [["tea", "milk"], ["tea"]]})["tags"]
+    assert check_labels(series)[0].toarray().astype(int).tolist() == [[1, 1], [0, 1]]
+
+
 def test_names_become_sorted_columns() -> None:
     Y, names = check_labels([["tea", "milk"], [], ["tea"]])
     assert names is not None and names.tolist() == ["milk", "tea"]
     assert Y.toarray().astype(int).tolist() == [[1, 1], [0, 0], [0, 1]]
+    Y, names = check_labels(np.array([["tea", "milk"], ["tea", "tea"]]))
+    assert names is not None and names.tolist() == ["milk", "tea"]
+    assert Y.toarray().astype(int).tolist() == [[1, 1], [0, 1]]
+
+
+def test_lists_of_the_ids_0_and_1_are_no_matrix() -> None:
+    for given in ([[0, 1], [1, 0]], [[0], [1], [0]], [[1, 0], [0], []]):
+        Y, _ = check_labels(given)
+        assert Y.sum(axis=1).A1.tolist() == [len(row) for row in given]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +92,15 @@ def test_names_become_sorted_columns() -> None:
         ([[0], 1], "Y must be a list of label lists, got 1 at position 1"),
         ([[0, "tea"]], "labels must be all ids or all names, got a mixture of int, str"),
         ([[-1]], "label ids must not be negative, got -1"),
+        ([[0, 1, 0], [1, 1, 0]], "lists of 3 zeros and ones each, .* For a 0/1 matrix give an arr"),
+        (np.eye(4).tolist(), r"lists of 4 zeros and ones each, .* np.array\(Y, dtype=bool\)"),
+        (list(np.eye(4, dtype=bool)), "lists of 4 zeros and ones each, which would be the label i"),
+        ([[True, False]], r"labels must be text or whole numbers, got True \(bool\)"),
+        ([[("a", 1)]], r"text or whole numbers, got \('a', 1\) \(tuple\). Turn such labels"),
+        ([["a"], [b"b"]], r"labels must be text or whole numbers, got b'b' \(bytes\)"),
+        ([[0.5]], r"labels must be text or whole numbers, got 0.5 \(float\)"),
+        (frame({"a": ["x", "y"]}), "a frame as Y must hold 0 and 1, a column a label, got"),
+        (frame({"a": [0, 2]}), "Y must hold only 0 and 1, got 2"),
     ],
 )
 def test_bad_labels(Y: object, message: str) -> None:
@@ -82,3 +119,13 @@ def test_pairs_need_equal_rows_and_a_label() -> None:
 def test_k_must_fit_the_labels(k: object) -> None:
     with pytest.raises(DataFormatError, match="k must be a whole number from 1 to .* 3, got"):
         check_k(k, 3)  # type: ignore[arg-type]
+
+
+def test_label_ids_must_be_those_of_the_model() -> None:
+    assert check_label_ids([2, 0], 3).tolist() == [2, 0] and check_label_ids([], 3).size == 0
+    for wrong in (3, -1):
+        with pytest.raises(DataFormatError, match=f"label ids must be from 0 to 2, got {wrong}. T"):
+            check_label_ids([0, wrong], 3)
+    for odd in (["tea"], 1, [0.5], [[0]]):
+        with pytest.raises(DataFormatError, match="labels must be a list of label ids, got"):
+            check_label_ids(odd, 3)

@@ -26,7 +26,7 @@ from dxml.exceptions import ModelFormatError
 
 __all__ = ["FORMAT", "pack_csr", "read_folder", "unpack_csr", "write_folder"]
 
-FORMAT = 3
+FORMAT = 4
 """Raised by one when a reader of the old number could no longer read what is written.
 Each past number keeps a folder under tests/models that must go on loading."""
 

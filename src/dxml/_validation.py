@@ -6,7 +6,8 @@ without duplicates; the caller's own arrays are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,17 @@ import scipy.sparse as sp
 
 from dxml.exceptions import DataFormatError
 
-__all__ = ["check_features", "check_k", "check_labels", "check_pair"]
+__all__ = [
+    "check_features",
+    "check_k",
+    "check_label_ids",
+    "check_labels",
+    "check_names",
+    "check_pair",
+    "is_indicator",
+]
+
+_NUMBERS = "buif"  # kinds of dtypes: truth values, whole and real numbers
 
 
 def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
@@ -23,25 +34,22 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
 
     Parameters
     ----------
-    X : scipy sparse matrix or array-like of shape (n_samples, n_features)
+    X : scipy sparse matrix, array-like or frame of shape (n_samples, n_features)
     n_features : int, optional
         The width the model was trained on.
     """
-    if sp.issparse(X):
-        matrix = sp.csr_matrix(X, dtype=np.float32)
-    else:
-        dense = np.asarray(X)
-        if dense.dtype.kind not in "buif":
-            raise DataFormatError(
-                f"X must hold numbers, got an array of {dense.dtype}. "
-                "Turn text into features first, e.g. with scikit-learn's TfidfVectorizer."
-            )
-        if dense.ndim != 2:
-            raise DataFormatError(
-                f"X must have 2 dimensions (points, features), got {dense.ndim}. "
-                "A single point is X[None, :]."
-            )
-        matrix = sp.csr_matrix(dense.astype(np.float32))
+    given = X if sp.issparse(X) else np.asarray(_frame_values(X))
+    if given.dtype.kind not in _NUMBERS:
+        raise DataFormatError(
+            f"X must hold real numbers, got an array of {given.dtype}. "
+            "Turn text into features first, e.g. with scikit-learn's TfidfVectorizer."
+        )
+    if given.ndim != 2:
+        raise DataFormatError(
+            f"X must have 2 dimensions (points, features), got {given.ndim}. "
+            "A single point is X[None, :]."
+        )
+    matrix = sp.csr_matrix(given, dtype=np.float32)
     if not np.isfinite(matrix.data).all():
         bad = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
         row = int(np.searchsorted(matrix.indptr, bad, side="right") - 1)
@@ -65,16 +73,20 @@ def check_labels(
     Parameters
     ----------
     Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a sequence of label lists
-        Lists of non-negative integers are column numbers; lists of anything else are names, and
-        the columns are then the sorted distinct names.
+        An indicator may be a frame too. Lists of non-negative integers are column numbers; lists
+        of texts are names, and the columns are then the sorted distinct names.
     n_labels : int, optional
         Columns of the result where Y holds lists of integers.
     """
-    if not sp.issparse(Y) and not isinstance(Y, np.ndarray):
-        return _from_lists(list(Y), n_labels)
-    if isinstance(Y, np.ndarray) and Y.dtype == object:
-        return _from_lists(list(Y), n_labels)
-    if isinstance(Y, np.ndarray) and Y.ndim != 2:
+    if not is_indicator(Y):
+        return _from_lists(_lists(Y), n_labels)
+    Y = _frame_values(Y)
+    if not sp.issparse(Y) and Y.dtype.kind not in _NUMBERS:
+        raise DataFormatError(
+            f"a frame as Y must hold 0 and 1, a column a label, got {Y.dtype}. "
+            "Give labels as lists, e.g. Y['labels'].tolist()."
+        )
+    if Y.ndim != 2:
         raise DataFormatError(
             f"Y must be a 0/1 matrix of shape (points, labels) or a list of label lists, "
             f"got an array of {Y.ndim} dimension(s)."
@@ -90,6 +102,38 @@ def check_labels(
             )
         matrix = matrix.astype(bool)
     return _canonical(matrix), None
+
+
+def is_indicator(Y: Any) -> bool:
+    """Whether Y is a matrix, sparse, of numbers or a frame, rather than lists of labels."""
+    numeric = isinstance(Y, np.ndarray) and Y.dtype.kind in _NUMBERS
+    return sp.issparse(Y) or numeric or _is_frame(Y)
+
+
+def check_names(Y: Any) -> list[list[str]]:
+    """Lists of names, for a model whose labels have names."""
+    lists = _lists(Y)
+    labels, names = _from_lists(lists)
+    if names is None and labels.nnz:
+        raise DataFormatError(
+            "the labels of this model have names, got lists of ids. "
+            "Give lists of names, or a 0/1 matrix."
+        )
+    return lists
+
+
+def check_label_ids(labels: npt.ArrayLike, n_labels: int) -> npt.NDArray[np.int32]:
+    """Labels by their columns: whole numbers from 0 on, below the number of labels."""
+    ids = np.asarray(labels)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "ui"):
+        raise DataFormatError(f"labels must be a list of label ids, got {labels!r:.40}.")
+    outside = ids[(ids < 0) | (ids >= n_labels)]
+    if outside.size:
+        raise DataFormatError(
+            f"label ids must be from 0 to {n_labels - 1}, got {outside[0]}. "
+            f"The model has {n_labels} labels."
+        )
+    return ids.astype(np.int32)
 
 
 def check_pair(X: Any, Y: Any) -> tuple[sp.csr_matrix, sp.csr_matrix, npt.NDArray[Any] | None]:
@@ -117,34 +161,85 @@ def check_k(k: int, n_labels: int, name: str = "k") -> int:
     return int(k)
 
 
-def _from_lists(
-    rows: Sequence[Any], n_labels: int | None
-) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
-    for i, row in enumerate(rows):
+def _lists(Y: Iterable[Any]) -> list[list[Any]]:
+    lists = []
+    for i, row in enumerate(Y):
         if isinstance(row, str | bytes) or not hasattr(row, "__iter__"):
             raise DataFormatError(
                 f"Y must be a list of label lists, got {row!r} at position {i}. "
                 "Put a single label in a list of its own."
             )
-    lists = [list(row) for row in rows]
+        lists.append(list(row))
+    return lists
+
+
+def _from_lists(
+    lists: list[list[Any]], n_labels: int | None = None
+) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
+    if _is_indicator_of_lists(lists):
+        raise DataFormatError(
+            f"Y is lists of {len(lists[0])} zeros and ones each, which would be the label ids "
+            "0 and 1. For a 0/1 matrix give an array, e.g. np.array(Y, dtype=bool)."
+        )
     flat = [label for row in lists for label in row]
     lengths = np.fromiter((len(row) for row in lists), dtype=np.int64, count=len(lists))
     names: npt.NDArray[Any] | None = None
-    if all(isinstance(label, int | np.integer) for label in flat):
+    if _are_ids(flat):
         columns = np.asarray(flat, dtype=np.int64)
         if len(columns) and columns.min() < 0:
             raise DataFormatError(f"label ids must not be negative, got {columns.min()}.")
         width = max(n_labels or 0, int(columns.max()) + 1 if len(columns) else 0)
     else:
-        kinds = {type(label) for label in flat}
-        if len(kinds) > 1:
-            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise DataFormatError(f"labels must be all ids or all names, got a mixture of {shown}.")
         names, columns = np.unique(np.asarray(flat), return_inverse=True)
         width = len(names)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     matrix = sp.csr_matrix((np.ones(len(columns), bool), columns, indptr), (len(lists), width))
     return _canonical(matrix), names
+
+
+def _are_ids(labels: list[Any]) -> bool:
+    """Whether labels are ids; if not, all are names."""
+    kinds = set(map(type, labels))
+    ids = {kind for kind in kinds if issubclass(kind, int | np.integer) and kind is not bool}
+    names = {kind for kind in kinds if issubclass(kind, str)}
+    if wrong := kinds - ids - names:
+        label = next(label for label in labels if type(label) in wrong)
+        raise DataFormatError(
+            f"labels must be text or whole numbers, got {label!r:.40} ({type(label).__name__}). "
+            "Turn such labels into text."
+        )
+    if ids and names:
+        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataFormatError(f"labels must be all ids or all names, got a mixture of {shown}.")
+    return not names
+
+
+def _is_indicator_of_lists(lists: list[list[Any]]) -> bool:
+    """Whether rows are as long as each other, of 0 and 1 alone, and too long for two ids."""
+    width = len(lists[0]) if lists else 0
+    return (
+        width > 2
+        and all(len(row) == width for row in lists)
+        and all(isinstance(x, Real | np.bool_) and x in (0, 1) for row in lists for x in row)
+    )
+
+
+def _is_frame(table: Any) -> bool:
+    """Whether it is a frame of pandas or polars."""
+    return hasattr(table, "to_numpy") and hasattr(table, "columns")
+
+
+def _frame_values(table: Any) -> Any:
+    """A frame as an array, of numbers if its columns are; anything else as it is."""
+    if not _is_frame(table):
+        return table
+    values = table.to_numpy()
+    if values.dtype == object:  # so are columns of different kinds, whole numbers and truth values
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    return values
 
 
 def _canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:

@@ -22,7 +22,14 @@ from dxml._params import check_params
 from dxml._progress import SILENT, Progress, StageTimer
 from dxml._storage import read_folder, write_folder
 from dxml._threads import FEW_ROWS, numba_threads
-from dxml._validation import check_features, check_k, check_labels, check_pair
+from dxml._validation import (
+    check_features,
+    check_k,
+    check_labels,
+    check_names,
+    check_pair,
+    is_indicator,
+)
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError
 from dxml.topk import TopK, tie_order
 
@@ -82,7 +89,7 @@ class Classifier(BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : scipy sparse matrix or array of shape (n_samples, n_features)
+        X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
         Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
         progress : Progress
             Hears of the long steps.
@@ -101,11 +108,14 @@ class Classifier(BaseEstimator, ABC):
         self.seconds_ = {**timer.seconds, "other": max(spent, 0.0)}
         return self
 
-    def predict_topk(self, X: Any, k: int = 5, *, progress: Progress = SILENT) -> TopK:
-        """The k best labels of each point, best first; see `dxml.topk.TopK`."""
+    def predict_topk(self, X: Any, k: int | None = None, *, progress: Progress = SILENT) -> TopK:
+        """The k best labels of each point, best first; see `dxml.topk.TopK`.
+
+        k defaults to 5, or to the number of labels if there are fewer.
+        """
         self._check_fitted()
         features = check_features(X, self.n_features_in_)
-        k = check_k(k, self.n_labels_)
+        k = check_k(min(5, self.n_labels_) if k is None else k, self.n_labels_)
         if features.shape[0] == 0:
             return TopK(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
         parts = []
@@ -157,9 +167,9 @@ class Classifier(BaseEstimator, ABC):
 
     def encode_labels(self, Y: Any) -> sp.csr_matrix:
         """Truth in this model's columns; names that training never saw are left out."""
-        if self.label_names_ is not None and not sp.issparse(Y):
+        if self.label_names_ is not None and not is_indicator(Y):
             column = {name: i for i, name in enumerate(self.label_names_.tolist())}
-            Y = [[column[label] for label in row if label in column] for row in Y]
+            Y = [[column[name] for name in row if name in column] for row in check_names(Y)]
         truth, _ = check_labels(Y, self.n_labels_)
         if truth.shape[1] != self.n_labels_:
             raise DataFormatError(

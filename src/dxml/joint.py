@@ -20,14 +20,20 @@ from dxml._params import Range
 from dxml._progress import SILENT, Progress
 from dxml._random import spawn_seed
 from dxml._sparse import plain_csr
-from dxml._validation import check_features, check_labels
+from dxml._validation import (
+    check_features,
+    check_label_ids,
+    check_labels,
+    check_names,
+    is_indicator,
+)
 from dxml.base import Classifier
 from dxml.catching_up import catch_up
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.explaining import Evidence, Explainer, strongest
-from dxml.joint_fitting import DEFAULT_C, Fitter, hold_out
+from dxml.joint_fitting import DEFAULT_C, MOST_FOLDS, Fitter, hold_out
 from dxml.joint_parts import Parts, Plan, make_plan
-from dxml.mixture import Mixture, expected_number, opinions
+from dxml.mixture import NEVER, Mixture, expected_number, opinions
 from dxml.precision import Precision
 from dxml.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.teaching import Lessons, add_points, drop_points, remove_label
@@ -146,8 +152,9 @@ class Joint(Classifier):
         X = self.scaler_.transform(X)
         device = resolve_device(self.device)
         plan = self._make_plan(X, device)
-        held = hold_out(X.shape[0], self.validation_fraction, self.random_state)
-        fitted = self._fitter(plan, device).fit(X, Y, held, progress)
+        most = 1 if plan.width else MOST_FOLDS  # a wide layer takes too long to be fitted often
+        folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most)
+        fitted = self._fitter(plan, device).fit(X, Y, folds, progress)
         self.mixture_, self.history_, self.C_ = fitted.mixture, fitted.history, fitted.C
         self._take(fitted.parts.arrays(self.precision), fitted.parts.plan)
 
@@ -202,6 +209,8 @@ class Joint(Classifier):
         near = self.parts_.search(X, wanted, device)
         pairs = self.parts_.candidates(*near)
         mixed = self.mixture_.mix(opinions(self.parts_.scores(X, *near, pairs, device)))
+        if not parts.known.all():
+            mixed[~parts.known[pairs.indices]] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
         ranking = topk_from_csr(scored, k, self._tie_place)
         probability = self.mixture_.probability(ranking.scores)
@@ -238,12 +247,14 @@ class Joint(Classifier):
             kept = ranking.scores >= threshold
         return self._decode(TopK(np.where(kept, ranking.indices, -1), ranking.scores))
 
-    def explain(self, X: Any, k: int = 5, *, n_features: int = 10) -> list[Evidence]:
+    def explain(self, X: Any, k: int | None = None, *, n_features: int = 10) -> list[Evidence]:
         """Why the k best labels of one point are what they are; see `dxml.explaining`.
 
         Parameters
         ----------
         X : one row, of shape (1, n_features)
+        k : int, optional
+            5 by default, or the number of labels if there are fewer.
         n_features : int
             Features named for each label, out of the point's 50 largest; 0: none.
         """
@@ -260,8 +271,9 @@ class Joint(Classifier):
         self, X: Any, labels: Sequence[int], *, n_features: int = 0
     ) -> list[Evidence]:
         """As `explain`, for the labels that are asked about."""
+        self._check_fitted()
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
-        wanted, explainer = np.asarray(labels, dtype=np.int32), self._explainer()
+        wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
         scores, added, (ids, cosines) = explainer.added(rows, wanted)
         probability = self.mixture_.probability(scores).tolist()
         features: list[Any] = [()] * len(labels)
@@ -279,7 +291,7 @@ class Joint(Classifier):
         """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
         self._check_fitted()
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
-        return self._explainer().scores(rows, np.asarray(labels, dtype=np.int32))
+        return self._explainer().scores(rows, check_label_ids(labels, self.n_labels_))
 
     def effects(self, X: Any, without: Any, labels: npt.ArrayLike) -> Floats:
         """How much lower the labels' scores are without something that a point has.
@@ -295,6 +307,7 @@ class Joint(Classifier):
         -------
         float32 array of shape (n, n_labels_given)
         """
+        self._check_fitted()
         row, rows = (
             self.scaler_.transform(check_features(x, self.n_features_in_)) for x in (X, without)
         )
@@ -302,7 +315,8 @@ class Joint(Classifier):
             products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
             rows = sp.csr_matrix(sp.diags(lengths.astype(np.float32)) @ rows)
-        return self._explainer().differences(row, rows, np.asarray(labels, dtype=np.int32))
+        wanted = check_label_ids(labels, self.n_labels_)
+        return self._explainer().differences(row, rows, wanted)
 
     def _explainer(self) -> Explainer:
         return Explainer(self.parts_, self.mixture_, resolve_device(self.device))
@@ -412,8 +426,8 @@ class Joint(Classifier):
     def _grown_labels(self, Y: Any) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
         """Labels in this model's columns and new ones after them, and the names of all."""
         names = self.label_names_
-        if names is not None and not sp.issparse(Y):
-            lists = [list(row) for row in Y]
+        if names is not None and not is_indicator(Y):
+            lists = check_names(Y)
             new = sorted({name for row in lists for name in row} - set(names.tolist()))
             names = np.asarray([*names.tolist(), *new])
             column = {name: i for i, name in enumerate(names.tolist())}
@@ -424,6 +438,11 @@ class Joint(Classifier):
                 f"Y must have the {self.n_labels_} labels of the model, and may have more, "
                 f"got {labels.shape[1]}{'' if unknown is None else ' by name'}."
             )
+        if names is not None and labels.shape[1] > len(names):
+            raise DataFormatError(
+                f"the {len(names)} labels of this model have names, and new ones need them too, "
+                f"got a matrix of {labels.shape[1]} columns. Give lists of names."
+            )
         return labels, names
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -433,11 +452,14 @@ class Joint(Classifier):
             **self.parts_.arrays(self.precision),
         }
         config = {"plan": vars(self.plan_), "C": self.C_, "history": self.history_}
-        return config, arrays
+        return {**config, "frequency": "share"}, arrays
 
     def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         self.scaler_ = FeatureScaler.from_arrays(arrays)
         self.mixture_ = Mixture.from_arrays(arrays)
+        if config.get("frequency") != "share":  # until format 3 it was counted
+            shift = float(self.mixture_.weights[0]) * float(np.log1p(self.n_samples_))
+            self.mixture_ = replace(self.mixture_, bias=self.mixture_.bias + shift)
         plan = config["plan"]  # until format 2 every label was scored where no linear head was
         self._take(arrays, Plan(**{"every_label": not plan["linear"], **plan}))
         self.history_ = list(config.get("history", []))

@@ -5,6 +5,7 @@ The parts are fitted without the held-out points, weighed on those, and then fit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
@@ -18,16 +19,17 @@ from dxml._progress import Progress
 from dxml._random import spawn, spawn_seed
 from dxml.catching_up import warm_settings
 from dxml.joint_parts import FEW_POINTS, Parts, Plan, without_self
-from dxml.joint_weighing import NEIGHBORS, Weighing, climb
-from dxml.kernel import KERNELS, KernelVote, choose_kernel, fit_kernel
+from dxml.joint_weighing import NEIGHBORS, HeldOut, Weighing, climb, default_mixture
+from dxml.kernel import KERNELS, Fold, choose_kernel, fit_kernel
 from dxml.linear import LinearHead, Task, all_tasks, fit_linear, label_tasks
 from dxml.mixture import Mixture
 from dxml.neighbours import rare_features
 from dxml.wide import WideHead, WideSettings, fit_wide
 
-__all__ = ["DEFAULT_C", "Fitted", "Fitter", "hold_out"]
+__all__ = ["DEFAULT_C", "MOST_FOLDS", "Fitted", "Fitter", "hold_out"]
 
 MOST_HELD = 2_000  # held-out points; more do not change the choice
+MOST_FOLDS = 5
 LEAST_POINTS = 20  # with fewer, nothing is held out and the defaults hold
 SEARCHED = 4_000  # points with a feature, from which on it is too common to search by
 KERNEL_CHOICE = {"cpu": 5_000, "cuda": 10_000}  # points on which the kernel is chosen, at most
@@ -38,15 +40,23 @@ CLIMBED = 0.01  # of mean precision, that another C must gain for a further one 
 EARNED = 0.003  # of mean precision, that a linear head must add to a kernel or wide layer
 
 Ids = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
 
 
-def hold_out(n: int, fraction: float, random_state: int | None) -> npt.NDArray[np.bool_]:
-    """Which of n points are held out."""
-    held = np.zeros(n, dtype=bool)
-    if n >= LEAST_POINTS:
-        size = min(MOST_HELD, max(1, int(n * fraction)))
-        held[spawn(random_state, "validation")["validation"].permutation(n)[:size]] = True
-    return held
+def hold_out(
+    n: int, fraction: float, random_state: int | None, most_folds: int = MOST_FOLDS
+) -> list[Mask]:
+    """Which of n points are held out, by fold.
+
+    One fold where the fraction makes `MOST_HELD` points, more where it makes fewer, and none where
+    there are too few points.
+    """
+    if n < LEAST_POINTS:
+        return []
+    size = min(MOST_HELD, max(1, int(n * fraction)))
+    order = spawn(random_state, "validation")["validation"].permutation(n)
+    starts = range(0, min(n, MOST_HELD, most_folds * size) - size + 1, size)
+    return [np.isin(np.arange(n), order[start : start + size]) for start in starts]
 
 
 class Fitted(NamedTuple):
@@ -90,12 +100,12 @@ class Fitter:
     device: str
 
     def fit(
-        self, X: sp.csr_matrix, Y: sp.csr_matrix, held: npt.NDArray[np.bool_], progress: Progress
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, folds: Sequence[Mask], progress: Progress
     ) -> Fitted:
-        """Fit the plan's parts to scaled rows, and weigh them on the held-out ones."""
+        """Fit the plan's parts to scaled rows, and weigh them on those that a fold holds out."""
         every = self.plan.every_label
         fit_parts = self._fit_every_label if every else self._fit_shortlisted
-        return fit_parts(X, Y, held, progress)
+        return fit_parts(X, Y, folds, progress)
 
     def fit_wide(
         self,
@@ -141,7 +151,7 @@ class Fitter:
         )
 
     def _fit_shortlisted(
-        self, X: sp.csr_matrix, Y: sp.csr_matrix, held: npt.NDArray[np.bool_], progress: Progress
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, folds: Sequence[Mask], progress: Progress
     ) -> Fitted:
         """Neighbours → shortlists → heads that tell the labels on a shortlist apart."""
         parts = self._empty_parts(X, Y)
@@ -150,11 +160,15 @@ class Fitter:
             near = without_self(*parts.search(X, wanted, self.device))
         task = label_tasks(Y, parts.shortlist(*near, self.n_negatives))
         mixture, C = None, self.C
-        if held.any():
-            parts.wide, _ = self.fit_wide(X[~held], Y[~held], progress, " (validation)")
-            seen = near[0][held, : parts.n_candidates], near[1][held, : parts.n_candidates]
-            weighing = Weighing(parts, X[held], Y[held], seen, self.device)
-            mixture, C = self._choose_head(weighing, task, X, held, progress)
+        if folds:
+            held_out = []
+            for held in folds:
+                wide, _ = self.fit_wide(X[~held], Y[~held], progress, " (validation)")
+                seen = near[0][held, : parts.n_candidates], near[1][held, : parts.n_candidates]
+                trial = replace(parts, wide=wide)
+                held_out.append(HeldOut(trial, X[held], Y[held], seen, Y[~held]))
+            mixture, C = self._choose_head(held_out, task, X, folds, progress)
+            parts.n_neighbors, parts.power = held_out[0].parts.n_neighbors, held_out[0].parts.power
         parts.linear = self._fit_linear(X, task, C or DEFAULT_C, progress)
         parts.wide, history = self.fit_wide(X, Y, progress)
         return self._fitted(parts, mixture, history, C)
@@ -165,7 +179,7 @@ class Fitter:
         task: Task,
         C: float,
         progress: Progress,
-        rows: npt.NDArray[np.bool_] | None = None,
+        rows: Mask | None = None,
     ) -> LinearHead:
         return fit_linear(
             X,
@@ -181,20 +195,28 @@ class Fitter:
 
     def _choose_head(
         self,
-        weighing: Weighing,
-        task: Task,
+        held_out: Sequence[HeldOut],
+        task: Task | None,
         X: sp.csr_matrix,
-        held: npt.NDArray[np.bool_],
+        folds: Sequence[Mask],
         progress: Progress,
     ) -> tuple[Mixture, float | None]:
-        """The mixture with the linear head of the C that ranks held-out points best, and that C.
+        """The mixture with the linear heads of the C that ranks held-out points best, and that C.
 
-        None, and the mixture without one, where the other parts of every label do as well alone.
+        None, and the mixture without one, where the other parts of every label do as well alone, or
+        where there is no task.
         """
+        weighing = Weighing(held_out, self.device)
+        if task is None:
+            return weighing.mixture()[1], None
 
         @cache
         def attempt(C: float) -> tuple[float, Mixture]:
-            return weighing.mixture(self._fit_linear(X, task, C, progress, ~held))
+            heads = []
+            for held in folds:  # a fold must not go on from where another's held-out points led
+                own = task if len(folds) == 1 else Task(task.points, np.zeros_like(task.duals))
+                heads.append(self._fit_linear(X, own, C, progress, ~held))
+            return weighing.mixture(heads)
 
         if self.C is not None:
             return attempt(self.C)[1], self.C
@@ -208,25 +230,18 @@ class Fitter:
         return mixture, C
 
     def _fit_every_label(
-        self, X: sp.csr_matrix, Y: sp.csr_matrix, held: npt.NDArray[np.bool_], progress: Progress
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, folds: Sequence[Mask], progress: Progress
     ) -> Fitted:
         """All parts over all labels, and the vote in the wide layer's space."""
         parts, mixture, kernel = self._empty_parts(X, Y), None, KERNELS[0]
         task, C = all_tasks(Y) if self.plan.linear else None, self.C
-        if held.any():
-            trial = self._empty_parts(X[~held], Y[~held])
-            trial.wide, _ = self.fit_wide(X[~held], Y[~held], progress, " (validation)")
-            if self.plan.kernel:
-                trial.kernel = self._choose_kernel(trial, X[held], Y[held], progress)
-                kernel = trial.kernel.kernel
-            near = trial.search(X[held], max(NEIGHBORS), self.device)
-            weighing = Weighing(trial, X[held], Y[held], near, self.device)
-            if task is None:
-                _, mixture = weighing.mixture()
-            else:
-                mixture, C = self._choose_head(weighing, task, X, held, progress)
-                task = None if C is None else task
+        if folds:
+            held_out = self._held_out(X, Y, folds, progress)
+            mixture, C = self._choose_head(held_out, task, X, folds, progress)
+            task = None if C is None else task
+            trial = held_out[0].parts
             parts.n_neighbors, parts.power = trial.n_neighbors, trial.power
+            kernel = trial.kernel.kernel if trial.kernel else kernel
         parts.wide, history = self.fit_wide(X, Y, progress)
         if self.plan.kernel:
             with progress.stage("kernel votes"):
@@ -237,25 +252,55 @@ class Fitter:
             parts.linear = self._fit_linear(X, task, C or DEFAULT_C, progress)
         return self._fitted(parts, mixture, history, C)
 
+    def _held_out(
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, folds: Sequence[Mask], progress: Progress
+    ) -> list[HeldOut]:
+        """Kernel and wide layer of each fold, and the neighbours of its held-out points."""
+        trials = [self._empty_parts(X[~held], Y[~held]) for held in folds]
+        for trial in trials:
+            trial.wide, _ = self.fit_wide(trial.points, trial.labels, progress, " (validation)")
+        if self.plan.kernel:
+            self._choose_kernel(trials, [(X[held], Y[held]) for held in folds], progress)
+        return [
+            HeldOut(
+                trial,
+                X[held],
+                Y[held],
+                trial.search(X[held], max(NEIGHBORS), self.device),
+                trial.labels,
+            )
+            for trial, held in zip(trials, folds, strict=True)
+        ]
+
     def _fitted(
         self, parts: Parts, mixture: Mixture | None, history: list[float], C: float | None
     ) -> Fitted:
         """With default weights where no points were held out."""
         if mixture is None:
-            ids, cosines = parts.search(parts.points[:1], 1, self.device)
-            nothing = parts.points[:0], parts.labels[:0], (ids[:0], cosines[:0])
-            _, mixture = Weighing(parts, *nothing, self.device).mixture()
+            mixture = default_mixture(parts, self.device)
         return Fitted(parts, mixture, history, C or DEFAULT_C)
 
     def _choose_kernel(
-        self, trial: Parts, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress
-    ) -> KernelVote:
-        """The votes of the trial's points, with the kernel that held-out points like best."""
-        points, labels, place = trial.points, trial.labels, torch.device(self.device)
-        most = KERNEL_CHOICE[self.device]
-        if points.shape[0] <= most:
-            return choose_kernel(points, labels, X, Y, place, progress=progress)
+        self,
+        trials: Sequence[Parts],
+        held: Sequence[tuple[sp.csr_matrix, sp.csr_matrix]],
+        progress: Progress,
+    ) -> None:
+        """Give each fold's trial its votes, with the kernel that held-out points like best."""
+        place, most = torch.device(self.device), KERNEL_CHOICE[self.device]
         rng = spawn(self.random_state, "kernel")["kernel"]
-        rows = np.sort(rng.permutation(points.shape[0])[:most])
-        few = choose_kernel(points[rows], labels[rows], X, Y, place, progress=progress)
-        return fit_kernel(points, labels, few.kernel, place)
+        chosen_on = []
+        for trial in trials:
+            n = trial.points.shape[0]
+            chosen_on.append(slice(n) if n <= most else np.sort(rng.permutation(n)[:most]))
+        folds = [
+            Fold(trial.points[rows], trial.labels[rows], *points)
+            for trial, rows, points in zip(trials, chosen_on, held, strict=True)
+        ]
+        for trial, found in zip(
+            trials, choose_kernel(folds, place, progress=progress), strict=True
+        ):
+            whole = found.votes.shape[0] == trial.points.shape[0]
+            trial.kernel = (
+                found if whole else fit_kernel(trial.points, trial.labels, found.kernel, place)
+            )

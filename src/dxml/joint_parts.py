@@ -32,7 +32,15 @@ from dxml.topk import TopK
 from dxml.voting import vote, vote_pairs
 from dxml.wide import WideHead
 
-__all__ = ["FEW_POINTS", "VOTES", "Parts", "Plan", "make_plan", "without_self"]
+__all__ = [
+    "FEW_POINTS",
+    "VOTES",
+    "Parts",
+    "Plan",
+    "log_frequency",
+    "make_plan",
+    "without_self",
+]
 
 SMALL = 1 << 24
 """Points × labels up to which every label of a point is scored."""
@@ -128,10 +136,16 @@ def make_plan(
         width = most // 1024 * 1024 if most >= 1024 else most // 256 * 256
         if (kernel and n < KERNEL_ALONE) or (not small and width < 1024):
             width = 0
-    wanted = not dense or not (kernel or width)
+    wanted = not dense or n < KERNEL_ALONE or not (kernel or width)
     linear = not small or (wanted and PAIR_BYTES * n * n_labels <= memory)
     several = small and device != "cpu" and not dense and width % LEARNERS == 0
     return Plan(small, kernel, linear, width, LEARNERS if width and several else 1, epochs)
+
+
+def log_frequency(labels: sp.csr_matrix) -> Floats:
+    """The logarithm of the share of points that carry each label, as if one more did."""
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    return np.log((1 + counts) / (1 + labels.shape[0])).astype(np.float32)
 
 
 def without_self(ids: Ids, cosines: Floats) -> tuple[Ids, Floats]:
@@ -235,9 +249,13 @@ class Parts:
 
     @cached_property
     def log_frequency(self) -> Floats:
-        """log(1 + training points) of each label."""
-        counts = np.bincount(self.labels.indices, minlength=self.labels.shape[1])
-        return np.log1p(counts).astype(np.float32)
+        """Of each label among the training points."""
+        return log_frequency(self.labels)
+
+    @cached_property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Labels that a training point carries; the others are not predicted."""
+        return np.bincount(self.labels.indices, minlength=self.labels.shape[1]) > 0
 
     @cached_property
     def by_features(self) -> Neighbours:

@@ -7,20 +7,21 @@ them the quality that settings of a part are judged by: the mean of P@1, P@3 and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from statistics import fmean
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._sparse import plain_csr
-from dxml.joint_parts import Parts, vote_ranking
+from dxml.joint_parts import Parts, log_frequency, vote_ranking
 from dxml.linear import LinearHead
 from dxml.metrics import precision_at_k
-from dxml.mixture import Mixture, fit_mixture, opinions
+from dxml.mixture import NEVER, Mixture, fit_mixture, opinions
 from dxml.topk import TopK, topk_from_csr
 
-__all__ = ["NEIGHBORS", "Near", "Weighing", "climb"]
+__all__ = ["NEIGHBORS", "HeldOut", "Near", "Weighing", "climb", "default_mixture"]
 
 NEIGHBORS = (10, 20, 50, 100)
 POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)
@@ -30,42 +31,79 @@ Near = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 Found = TypeVar("Found")
 
 
+class HeldOut(NamedTuple):
+    """Points held out, and parts that were fitted without them.
+
+    Attributes
+    ----------
+    parts : Parts
+    X, Y : csr_matrix
+        The points, scaled, and their labels.
+    near : (ids, cosines)
+        Their neighbours.
+    fitted : csr_matrix
+        The labels of the points that the parts were fitted on.
+    """
+
+    parts: Parts
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    near: Near
+    fitted: sp.csr_matrix
+
+
 class Weighing:
     """Mixtures of what the parts say of held-out points.
 
     Parameters
     ----------
-    parts : Parts
-        Fitted without these points; the vote's settings are chosen here, and set.
-    X, Y : csr_matrix
-        The points, scaled, and their labels; none: nothing can be chosen.
-    near : (ids, cosines)
-        Their neighbours.
+    folds : sequence of HeldOut
+        The vote's settings are chosen here, and set in their parts.
     """
 
-    def __init__(
-        self, parts: Parts, X: sp.csr_matrix, Y: sp.csr_matrix, near: Near, device: str
-    ) -> None:
-        if X.shape[0]:
-            parts.n_neighbors, parts.power = _choose_vote(parts, near, Y)
-        self._parts, self._X, self._truth = parts, X, Y
-        self._pairs = parts.candidates(*near)
-        self._said = parts.scores(X, *near, self._pairs, device)
+    def __init__(self, folds: Sequence[HeldOut], device: str) -> None:
+        _choose_vote(folds)
+        self._folds, self._said = folds, []
+        self._pairs = [fold.parts.candidates(*fold.near) for fold in folds]
+        for fold, pairs in zip(folds, self._pairs, strict=True):
+            said = fold.parts.scores(fold.X, *fold.near, pairs, device)
+            self._said.append({**said, "frequency": log_frequency(fold.fitted)[pairs.indices]})
+        self._all_pairs = _stacked(self._pairs)
+        self._truth = _stacked([fold.Y for fold in folds])
+        counts = [np.bincount(each.fitted.indices, minlength=each.Y.shape[1]) for each in folds]
+        each = zip(counts, self._pairs, strict=True)
+        self._known = np.concatenate([count[pairs.indices] > 0 for count, pairs in each])
 
-    def mixture(self, head: LinearHead | None = None) -> tuple[float, Mixture]:
-        """The mixture of the parts, with this linear head if there is one, and its quality.
-
-        Without any points that is 0.
-        """
-        said, pairs = self._said, self._pairs
-        if head is not None:
-            said = {**said, "linear": self._parts.linear_scores(head, self._X, pairs)}
-        mixture = fit_mixture(said, pairs, self._truth)
-        if not pairs.shape[0]:
-            return 0.0, mixture
-        mixed = plain_csr(mixture.mix(opinions(said)), pairs.indices, pairs.indptr, pairs.shape)
-        ranking = topk_from_csr(mixed, _depth(self._truth), self._parts.place)
+    def mixture(self, heads: Sequence[LinearHead] | None = None) -> tuple[float, Mixture]:
+        """The mixture of the parts, with the folds' linear heads if there are any; its quality."""
+        said = self._said
+        if heads is not None:
+            several = zip(self._folds, self._said, self._pairs, heads, strict=True)
+            said = [
+                {**others, "linear": fold.parts.linear_scores(head, fold.X, pairs)}
+                for fold, others, pairs, head in several
+            ]
+        parts = {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+        mixture = fit_mixture(parts, self._all_pairs, self._truth, self._known)
+        pairs = self._all_pairs
+        mixed = mixture.mix(opinions(parts))
+        mixed[~self._known] = NEVER
+        scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
+        ranking = topk_from_csr(scored, _depth(self._truth), self._folds[0].parts.place)
         return _mean_precision(ranking, self._truth), mixture
+
+
+def default_mixture(parts: Parts, device: str) -> Mixture:
+    """Where there are too few points to hold any out."""
+    ids, cosines = parts.search(parts.points[:1], 1, device)
+    none = ids[:0], cosines[:0]
+    pairs = parts.candidates(*none)
+    said = parts.scores(parts.points[:0], *none, pairs, device)
+    return fit_mixture(said, pairs, parts.labels[:0])
+
+
+def _stacked(matrices: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
+    return matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
 
 
 def climb(
@@ -100,16 +138,23 @@ def climb(
     return best
 
 
-def _choose_vote(parts: Parts, near: Near, truth: sp.csr_matrix) -> tuple[int, float]:
-    """Voters and power with the highest quality."""
-    best, chosen = -1.0, (NEIGHBORS[0], POWERS[0])
-    for size in sorted({min(size, near[0].shape[1]) for size in NEIGHBORS}):
+def _choose_vote(folds: Sequence[HeldOut]) -> None:
+    """Set the voters and the power with the highest quality."""
+    best = -1.0
+    width = folds[0].near[0].shape[1]
+    for size in sorted({min(size, width) for size in NEIGHBORS}):
         for power in POWERS:
-            some = near[0][:, :size], near[1][:, :size]
-            quality = _mean_precision(vote_ranking(parts, *some, power, _depth(truth)), truth)
-            if quality > best:
-                best, chosen = quality, (size, power)
-    return chosen
+            reached = fmean(_vote_quality(fold, size, power) for fold in folds)
+            if reached > best:
+                best, chosen = reached, (size, power)
+    for fold in folds:
+        fold.parts.n_neighbors, fold.parts.power = chosen
+
+
+def _vote_quality(fold: HeldOut, size: int, power: float) -> float:
+    ids, cosines = fold.near
+    some = ids[:, :size], cosines[:, :size]
+    return _mean_precision(vote_ranking(fold.parts, *some, power, _depth(fold.Y)), fold.Y)
 
 
 def _depth(truth: sp.csr_matrix) -> int:

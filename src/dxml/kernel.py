@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from statistics import fmean
+from typing import Literal, NamedTuple, TypeAlias
 
 import numba
 import numpy as np
@@ -32,7 +33,15 @@ from dxml.exceptions import DataFormatError
 from dxml.metrics import precision_at_k
 from dxml.topk import tie_order, topk_from_dense
 
-__all__ = ["KERNELS", "Kernel", "KernelVote", "choose_kernel", "extend_kernel", "fit_kernel"]
+__all__ = [
+    "KERNELS",
+    "Fold",
+    "Kernel",
+    "KernelVote",
+    "choose_kernel",
+    "extend_kernel",
+    "fit_kernel",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = sp.csr_matrix | Floats
@@ -77,46 +86,91 @@ KERNELS = (
 """The candidates, for rows of length about 1."""
 
 
+class Fold(NamedTuple):
+    """Points to fit on, and points held out: rows and labels as in `fit_kernel`."""
+
+    X: Rows
+    Y: sp.csr_matrix
+    X_held: Rows
+    Y_held: sp.csr_matrix
+
+
 def choose_kernel(
-    X: Rows,
-    Y: sp.csr_matrix,
-    X_held: Rows,
-    Y_held: sp.csr_matrix,
+    folds: Sequence[Fold],
     device: torch.device,
     candidates: Sequence[Kernel] = KERNELS,
     progress: Progress = SILENT,
-) -> KernelVote:
-    """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points, and its votes.
+) -> list[KernelVote]:
+    """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points; votes by fold.
 
-    Its kernel has the ridge that it needed (see `fit_kernel`) and the `pull` that earns its place.
+    Kernels have the ridge that they needed (see `fit_kernel`) and the `pull` that earns its place.
     """
-    points, labels = _compact(X), _dense_labels(Y, device)
-    place = tie_order(np.bincount(Y.indices, minlength=Y.shape[1]))
-
-    def quality(scores: Tensor) -> float:
-        ranking = topk_from_dense(scores.cpu().numpy(), 5, place)
-        return float(precision_at_k(Y_held, ranking, 5)[[0, 2, 4]].mean())
-
-    best, chosen, votes, alone, related = -1.0, candidates[0], labels, labels, None
+    best = -1.0
     with _full_precision(), progress.stage("kernel", len(candidates), "kernels") as report:
-        distances = _Distances(points, device)
-        among, held = distances.squared(points), distances.squared(X_held)
+        attempts = [_Attempt(fold, device) for fold in folds]
         for candidate in candidates:
-            found, kernel = _solve(among.clone, labels, candidate)
-            scores = kernel.apply_(held.clone()) @ found
-            if (reached := quality(scores)) > best:
-                best, chosen, votes, alone = reached, kernel, found, scores
+            reached = fmean([attempt.solve(candidate) for attempt in attempts])
+            if reached > best:
+                best = reached
+                for attempt in attempts:
+                    attempt.keep()
             report.advance()
-            report.note(f"{chosen.kind}, mean precision {best:.4f}")
-        if labels.shape[1] <= MOST_RELATED:
-            factor, _ = _factorise(among.clone, chosen)
-            left_out, left = _left_out(factor, votes, labels)
+            report.note(f"{attempts[0].kernel.kind}, mean precision {best:.4f}")
+        if folds[0].Y.shape[1] <= MOST_RELATED:
             best += WORTH
+            for attempt in attempts:
+                attempt.leave_out()
             for pull in PULLS:
-                relations = _relations(left_out, left, pull)
-                if (reached := quality(alone + alone @ relations)) > best:
-                    best, chosen, related = reached, replace(chosen, pull=pull), relations
-    return _kept(points, votes, chosen, related)
+                reached = fmean([attempt.relate(pull) for attempt in attempts])
+                if reached > best:
+                    best = reached
+                    for attempt in attempts:
+                        attempt.keep()
+    return [attempt.kept() for attempt in attempts]
+
+
+class _Attempt:
+    """Kernels tried on one fold: the last one, and the one to keep."""
+
+    def __init__(self, fold: Fold, device: torch.device) -> None:
+        self._points, self._truth = _compact(fold.X), fold.Y_held
+        self._labels = _dense_labels(fold.Y, device)
+        self._place = tie_order(np.bincount(fold.Y.indices, minlength=fold.Y.shape[1]))
+        distances = _Distances(self._points, device)
+        self._among = distances.squared(self._points)
+        self._to_held = distances.squared(fold.X_held)
+        self._relations: Tensor | None = None
+
+    def solve(self, kernel: Kernel) -> float:
+        """Quality of this kernel without relations between labels."""
+        self._votes, self._kernel = _solve(self._among.clone, self._labels, kernel)
+        self._scores = self._kernel.apply_(self._to_held.clone()) @ self._votes
+        return self._quality(self._scores)
+
+    def leave_out(self) -> None:
+        """Get ready for relations of the kernel that was kept."""
+        self._votes, self._scores, self._kernel = self.votes, self.scores, self.kernel
+        factor, _ = _factorise(self._among.clone, self.kernel)
+        self._left_out = _left_out(factor, self.votes, self._labels)
+
+    def relate(self, pull: float) -> float:
+        """Quality of the kept kernel with its labels related."""
+        self._kernel = replace(self._kernel, pull=pull)
+        self._relations = _relations(*self._left_out, pull)
+        return self._quality(self._scores + self._scores @ self._relations)
+
+    def keep(self) -> None:
+        """The last kernel is the best so far."""
+        self.votes, self.scores, self.kernel = self._votes, self._scores, self._kernel
+        self.relations = self._relations
+
+    def kept(self) -> KernelVote:
+        """The best."""
+        return _kept(self._points, self.votes, self.kernel, self.relations)
+
+    def _quality(self, scores: Tensor) -> float:
+        ranking = topk_from_dense(scores.cpu().numpy(), 5, self._place)
+        return float(precision_at_k(self._truth, ranking, 5)[[0, 2, 4]].mean())
 
 
 def _kept(points: Rows, votes: Tensor, kernel: Kernel, related: Tensor | None) -> KernelVote:

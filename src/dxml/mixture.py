@@ -3,8 +3,8 @@
 Each part of a model scores a pair in its own way: a margin, a share of votes, a logit. A logistic
 regression over them, fitted on the pairs near the top of held-out points' rankings, weighs them
 against one another, with the label's frequency among them for what all parts get wrong; what it
-gives is then calibrated: pairs of like score are put into bins, and a pair's probability is read
-off the line through the bins' shares of right labels.
+gives is then calibrated, where there are enough pairs: those of like score are put into bins, and a
+pair's probability is read off the line through the bins' shares of right labels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from dxml.topk import TopK
 from dxml.voting import vote_pairs
 
-__all__ = ["Mixture", "expected_number", "fit_mixture", "opinions"]
+__all__ = ["NEVER", "Mixture", "expected_number", "fit_mixture", "opinions"]
 
 Floats = npt.NDArray[np.float32]
 SHARES = ("vote", "kernel")  # parts that score from 0 to 1
@@ -29,8 +29,13 @@ DEFAULTS = {"linear": 2.0, "vote": 3.0, "kernel": 8.0, "wide": 0.5, "frequency":
 LEAST_POSITIVE = 20  # right pairs that a fit needs
 SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
-BIN = 100  # pairs in a bin of the calibration, at least
+BINS = 20  # of the calibration
+BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
 FLOOR = 0.005  # of a share, before its log-odds are taken
+NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
+EQUAL = np.float32(3)
+"""Spread that log-frequencies, the first opinion, are given at least: of labels that are about
+equally frequent, the right ones always seem to be rarer, by the points held out."""
 
 
 def opinions(parts: dict[str, Floats]) -> Floats:
@@ -97,7 +102,12 @@ class Mixture:
         )
 
 
-def fit_mixture(parts: dict[str, Floats], pairs: sp.csr_matrix, truth: sp.csr_matrix) -> Mixture:
+def fit_mixture(
+    parts: dict[str, Floats],
+    pairs: sp.csr_matrix,
+    truth: sp.csr_matrix,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Mixture:
     """Weigh the parts on held-out points.
 
     Parameters
@@ -106,21 +116,30 @@ def fit_mixture(parts: dict[str, Floats], pairs: sp.csr_matrix, truth: sp.csr_ma
     pairs : csr_matrix of shape (n_held, n_labels)
         The candidate labels of each held-out point.
     truth : csr_matrix of the same shape, bool
+    known : bool array, one value for each stored pair, optional
+        Pairs to learn from, all by default. A label that only held-out points carry is not known:
+        that the parts say nothing of it would be held against them.
     """
     matrix = opinions(parts)
     right = _is_right(pairs, truth)
-    if right.sum() < LEAST_POSITIVE or right.all():
+    known = np.ones(len(right), dtype=bool) if known is None else known
+    if right[known].sum() < LEAST_POSITIVE or right[known].all():
         return _default(parts)
-    shown = _shown(pairs, _default(parts).mix(matrix), SHOWN)
+
+    def near_the_top(mixed: Floats, size: int) -> npt.NDArray[np.int64]:
+        shown = _shown(pairs, mixed, size)
+        return shown[known[shown]]
+
+    shown = near_the_top(_default(parts).mix(matrix), SHOWN)
     for _ in range(ROUNDS):
         if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
-            shown = np.arange(len(right))
+            shown = np.flatnonzero(known)
         weights, bias = _regress(matrix[shown], right[shown])
         mixed = matrix @ weights + np.float32(bias)
-        shown = _shown(pairs, mixed, SHOWN)
+        shown = near_the_top(mixed, SHOWN)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
-    shown = _shown(pairs, mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
-    knots, shares = _calibrate(mixed[shown], right[shown])
+    shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
+    knots, shares = _logistic() if len(shown) < BINS * BIN else _bins(mixed[shown], right[shown])
     return Mixture(weights, bias, knots, shares)
 
 
@@ -146,6 +165,7 @@ def _regress(matrix: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, floa
 
     spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
     spread[spread < 1e-6] = 1  # all of one opinion
+    spread[0] = max(spread[0], EQUAL)
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=300)
     with warnings.catch_warnings():  # where opinions are nearly one, it goes over to lbfgs
         warnings.simplefilter("ignore", LinAlgWarning)
@@ -157,9 +177,7 @@ def _default(parts: dict[str, Floats]) -> Mixture:
     weights = []
     for name in sorted(parts):
         weights += [DEFAULTS[name], 0.0] if name in SHARES else [DEFAULTS[name]]
-    knots = np.linspace(-6, 6, 25, dtype=np.float32)
-    shares = (1 / (1 + np.exp(-knots))).astype(np.float32)
-    return Mixture(np.asarray(weights, dtype=np.float32), -1.0, knots, shares)
+    return Mixture(np.asarray(weights, dtype=np.float32), -1.0, *_logistic())
 
 
 def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool_]:
@@ -183,12 +201,18 @@ def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int
     return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
 
 
-def _calibrate(mixed: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _logistic() -> tuple[Floats, Floats]:
+    """The line of a mixed score that is a logit."""
+    knots = np.linspace(-6, 6, 25, dtype=np.float32)
+    return knots, (1 / (1 + np.exp(-knots))).astype(np.float32)
+
+
+def _bins(mixed: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The line through the shares of right pairs, which never falls."""
     from sklearn.isotonic import isotonic_regression
 
     order = np.argsort(mixed, kind="stable")
-    n_bins = int(np.clip(len(order) // BIN, 1, 20))
-    bins = np.array_split(order, n_bins)
+    bins = np.array_split(order, BINS)
     knots = np.array([mixed[part].mean() for part in bins])
     shares = isotonic_regression(
         np.array([right[part].mean() for part in bins]),

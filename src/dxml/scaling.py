@@ -19,6 +19,7 @@ __all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
 DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
+ROUNDING = 1e-6  # of a column's mean: a spread that float32 cannot tell from none
 
 
 @numba.njit(cache=True)
@@ -81,8 +82,10 @@ def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
     if scaling != "columns":
         return FeatureScaler(None, None, rows=scaling == "rows")
     n = max(X.shape[0], 1)
-    mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / n
-    square = np.asarray(X.multiply(X).sum(axis=0, dtype=np.float64)).ravel() / n
-    spread = np.sqrt(np.maximum(square - mean**2, 0))
-    spread[spread < 1e-8] = 1
+    values, columns = X.data.astype(np.float64), X.shape[1]
+    mean = np.bincount(X.indices, values, columns) / n
+    zeros = n - np.bincount(X.indices, minlength=columns)
+    square = np.bincount(X.indices, (values - mean[X.indices]) ** 2, columns) + zeros * mean**2
+    spread = np.sqrt(square / n)
+    spread[spread <= ROUNDING * np.abs(mean)] = 1
     return FeatureScaler(mean.astype(np.float32), spread.astype(np.float32), rows=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,16 @@ def test_mistakes_are_one_sentence(
         said = fails(capsys, "plot", *arguments)
         assert sentence in said and "Traceback" not in said, said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old"]
+
+
+def test_without_matplotlib_nothing_is_ranked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is not even opened: there is none."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.chdir(tmp_path)
+    for kind in ("training", "labels", "reliability", "frequency", "all"):
+        data = [] if kind in ("training", "labels") else ["test.txt"]
+        said = fails(capsys, "plot", kind, *data, "-m", "nowhere")
+        assert "figures need matplotlib: install with: pip install 'dxml[plot]'" in said
+    assert "no model here" in fails(capsys, "plot", "training", "-m", "nowhere", "--json")

@@ -86,6 +86,16 @@ def test_every_table_makes_the_same_tagger(files: Path, tmp_path: Path) -> None:
         assert TextTagger.load(target).tag("suppe mit salz") == wanted
 
 
+def test_a_table_in_utf_16_makes_the_same_tagger(files: Path, tmp_path: Path) -> None:
+    docs = (files / "docs.jsonl").read_text("utf-8")
+    (tmp_path / "docs.jsonl").write_text(docs, "utf-16")
+    ask = ["train", tmp_path / "docs.jsonl", *COLUMNS, "-m", tmp_path / "m", "--quiet"]
+    done = run(*ask, "--encoding", "utf-16")
+    assert done.exit_code == 0, done.output
+    wanted = TextTagger.load(files / "m").tag("suppe mit salz")
+    assert TextTagger.load(tmp_path / "m").tag("suppe mit salz") == wanted
+
+
 def test_predict_names_labels(files: Path, tmp_path: Path) -> None:
     ask = ["predict", files / "new.jsonl", "--model", files / "m", "--top", 2]
     lines = [line.split("\t") for line in run(*ask, "--quiet").stdout.splitlines()]

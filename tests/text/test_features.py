@@ -111,14 +111,50 @@ def test_names_of_columns_tell_words_from_n_grams() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"char_ngrams": 4, "min_df": 1, "lowercase": False}])
-def test_saved_and_read_again(tmp_path: Path, settings: dict[str, int]) -> None:
-    features = TextFeatures(**settings).fit([*TEXTS, "nul \0 \ud800 grams"])
+@pytest.mark.parametrize("more", [[], ["鱼汤里有盐", "海里有鱼"]], ids=["spaces", "none"])
+def test_saved_and_read_again(tmp_path: Path, settings: dict[str, int], more: list[str]) -> None:
+    features = TextFeatures(**settings).fit([*TEXTS, "nul \0 \ud800 grams", *more])
     write_folder(tmp_path, {"text": features.get_params()}, features.arrays())
     config, arrays = read_folder(tmp_path)
     again = TextFeatures.from_arrays(config["text"], arrays)
     assert again.feature_names == features.feature_names
     assert again.get_params() == features.get_params()
-    assert_same(again.transform(TEXTS), features.transform(TEXTS))
+    assert_same(again.transform([*TEXTS, *more]), features.transform([*TEXTS, *more]))
+
+
+CHINESE = ["糖尿病的治疗 with insulin", "糖尿病 and INSULIN", "足球比赛"]
+
+
+def test_text_without_spaces_is_cut_where_there_is_much_of_it() -> None:
+    features = TextFeatures().fit(CHINESE)
+    assert features.unspaced_ and features.only_words
+    names = ("insulin", "尿", "尿病", "病", "糖", "糖尿")
+    assert features.feature_names == names
+    assert features.transform(["他有糖尿"]).indices.tolist() == [names.index(x) for x in "尿糖"] + [
+        5
+    ]
+    words = features.words("糖尿 Insulin")
+    assert list(words) == ["糖", "尿", "糖尿", "insulin"] and min(words.values()) > 0
+    assert features.without_word("糖尿病, Insulin", "尿病") == "糖 , Insulin"
+    assert features.without_word("糖尿病, Insulin", "insulin") == "糖尿病, "
+
+
+def test_text_with_spaces_stays_what_it_is() -> None:
+    texts = [*TEXTS, "Fish from 北京 and soup", "ปลา is Thai for fish, so says the dictionary"]
+    features = TextFeatures()
+    assert_same(features.fit_transform(texts), oracle(features, texts, texts))
+    assert not features.unspaced_
+    for longest in (0, 3):
+        features = TextFeatures(min_df=1, char_ngrams=longest)
+        assert_same(features.fit_transform(CHINESE), oracle(features, CHINESE, CHINESE))
+        assert not features.unspaced_
+
+
+def test_what_was_saved_before_text_without_spaces_was_cut() -> None:
+    features = TextFeatures(min_df=1, char_ngrams=0).fit(CHINESE)
+    arrays = {name: array for name, array in features.arrays().items() if name != "text.unspaced"}
+    again = TextFeatures.from_arrays(features.get_params(), arrays)
+    assert_same(again.transform(CHINESE), features.transform(CHINESE))
 
 
 def test_fitting_again_forgets_and_a_clone_is_unfitted() -> None:

@@ -132,6 +132,21 @@ def test_other_encodings(tmp_path: Path, encoding: str, monkeypatch: pytest.Monk
     assert table == TextTable(("Käse", "Öl"), (("a", "b"), ("c",)))
 
 
+@pytest.mark.parametrize("mark", ["\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be")])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_file_in_utf_16_says_so(tmp_path: Path, name: str, mark: bytes) -> None:
+    little = mark.startswith(b"\xff")
+    lines = {"a.csv": "text\r\nKäse\r\n", "a.jsonl": '{"text": "Käse"}\n'}[name]
+    path = write(tmp_path / name, mark + lines.encode("utf-16-le" if little else "utf-16-be"))
+    message = r"line 1: expected UTF-8, found the byte order mark of UTF-16. Say encoding='utf-16'"
+    for skip in (False, True):
+        with pytest.raises(DataFormatError, match=message):
+            read_table(path, skip_bad_rows=skip)
+    assert read_table(path, encoding="utf-16").texts == ("Käse",)
+    write(path, lines.encode("utf-32"))
+    assert read_table(path, encoding="UTF32").texts == ("Käse",)
+
+
 @pytest.mark.parametrize("cut", [1, 3])
 def test_a_file_that_ends_inside_a_character(tmp_path: Path, cut: int) -> None:
     path = write(tmp_path / "a.csv", "text\nÖl\n☃".encode()[:-cut] if cut == 1 else b"text\nab\xc3")

@@ -7,6 +7,7 @@ __all__ = ["in_options"]
 _IN_PYTHON = {
     "skip_bad_rows=True": "--skip-bad-rows",
     "encoding='cp1252'": "--encoding cp1252",
+    "encoding='utf-16'": "--encoding utf-16",
     "with encoding=": "with --encoding",
     "Lower min_df,": "Lower it with --set min_df=1,",
     "Open it with dxml.load_model.": "A tagger is needed here, which dxml train --text makes.",

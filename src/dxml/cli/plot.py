@@ -152,6 +152,7 @@ def every(
     from dxml.plots import NothingToDrawError
 
     check_folder(output)
+    _check_drawing()
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     numbers = {}
     with open_progress(quiet or as_json) as progress:
@@ -183,7 +184,16 @@ def _target(output: Path | None, name: str, as_json: bool) -> Path | None:
         return None
     target = check_target(output or Path(f"{name}.png"))
     check_folder(target.parent)
+    _check_drawing()
     return target
+
+
+def _check_drawing() -> None:
+    """Raise an error where matplotlib is missing, before the work is done."""
+    from dxml.plots.style import pyplot
+
+    with pyplot():
+        pass
 
 
 def _finish(plot: Plot, target: Path | None, as_json: bool, quiet: bool) -> None:

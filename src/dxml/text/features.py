@@ -7,9 +7,13 @@ are columns of their own after the words; words and n-grams then count for half 
 The vectors of a sentence model, where asked for, are the last columns, and count for as much as
 each of the others, or stand alone.
 
+Where more than a tenth of the training texts is written without spaces, as Chinese and Thai are,
+such stretches are cut into short n-grams that stand among the words (`dxml.text.unspaced`), unless
+`char_ngrams` says otherwise.
+
 The values are those of ``TfidfVectorizer(sublinear_tf=True, min_df=…, dtype=numpy.float32)``, bit
-for bit. The code is ours because one text by itself is then quick to transform, and because what it
-learns is a few plain arrays.
+for bit, where nothing is cut so. The code is ours because one text by itself is then quick to
+transform, and because what it learns is a few plain arrays.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from dxml._progress import SILENT, Progress, Stage
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
 from dxml.text.sentences import SentenceModel
 from dxml.text.strings import pack_strings, unpack_strings
+from dxml.text.unspaced import WORD_OR_STRETCH, find_words_and_grams, share_unspaced
 
 __all__ = ["TextFeatures"]
 
@@ -39,6 +44,8 @@ _WORD = re.compile(r"\w\w+")
 _find_words = _WORD.findall
 _BLOCK = 1000  # texts counted at a time
 _SHORTEST_GRAM = 3
+_MUCH_UNSPACED = 0.1  # of the characters, from which on text without spaces is cut into n-grams
+_LOOKED_AT = 1000  # texts, or up to twice as many, in which they are counted
 _CHAR = "char:"  # what the name of a character n-gram's column starts with
 _SENTENCE = "sentence:"  # and that of a sentence model's
 
@@ -52,6 +59,8 @@ class TextFeatures(BaseEstimator):
     ----------
     idf_ : array of shape (n_features,), float32
         The weight of each column.
+    unspaced_ : bool
+        Whether text without spaces is cut into n-grams.
     """
 
     def __init__(
@@ -60,8 +69,11 @@ class TextFeatures(BaseEstimator):
         min_df: Annotated[int, Range(1), "texts that must hold a word, for it to be a column"] = 2,
         word_ngrams: Annotated[int, Range(1, 5), "longest run of words that is a column"] = 1,
         char_ngrams: Annotated[
-            int, Range(0, 8), "longest character n-gram inside a word; the shortest is 3; 0: none"
-        ] = 0,
+            int | None,
+            Range(0, 8),
+            "longest character n-gram inside a word; the shortest is 3; 0: none; "
+            "None: only short ones of text without spaces, such as Chinese and Thai",
+        ] = None,
         lowercase: Annotated[bool, "whether capitals are made small"] = True,
         sublinear_tf: Annotated[bool, "1 + log(count) rather than the count"] = True,
         sentences: Annotated[
@@ -106,6 +118,8 @@ class TextFeatures(BaseEstimator):
         check_params(self)
         self._check_kinds()
         texts = _checked(texts)
+        some = texts[:: max(1, len(texts) // _LOOKED_AT)]
+        self.unspaced_ = self.char_ngrams is None and share_unspaced(some) > _MUCH_UNSPACED
         cutters = self._cutters()
         self._model = None if self.sentences is None else SentenceModel(self.sentences)
         with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
@@ -152,7 +166,7 @@ class TextFeatures(BaseEstimator):
     def words(self, text: str) -> dict[str, float]:
         """The distinct words of a text and what they weigh in it; those not known weigh 0."""
         self._check_fitted()
-        found = Counter(_find_words(text.lower() if self.lowercase else text))
+        found = Counter(self._cut(text.lower() if self.lowercase else text))
         known, idf = self._vocabularies[0] if self.tfidf else {}, self.idf_
         return {
             word: (1 + math.log(count) if self.sublinear_tf else count) * float(idf[known[word]])
@@ -165,10 +179,12 @@ class TextFeatures(BaseEstimator):
         """The text with one of its `words` taken out wherever it stands."""
 
         def keep(found: re.Match[str]) -> str:
+            if found.lastindex:  # a stretch without spaces
+                return found[0].replace(word, " ")
             as_known = found[0].lower() if self.lowercase else found[0]
             return "" if as_known == word else found[0]
 
-        return _WORD.sub(keep, text)
+        return (WORD_OR_STRETCH if self.unspaced_ else _WORD).sub(keep, text)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it, beside `get_params()`."""
@@ -180,6 +196,7 @@ class TextFeatures(BaseEstimator):
             "text.vocabulary_ends": ends,
             "text.kinds": np.array([len(kind) for kind in self._vocabularies], dtype=np.int64),
             "text.idf": self.idf_,
+            "text.unspaced": np.array([self.unspaced_]),
         }
 
     @classmethod
@@ -195,6 +212,7 @@ class TextFeatures(BaseEstimator):
             for start, stop in zip([0, *ends], ends, strict=False)
         ]
         features.idf_ = np.asarray(arrays["text.idf"])
+        features.unspaced_ = bool(arrays.get("text.unspaced", [False])[0])  # once there was none
         if features.sentences is not None:
             probe = np.asarray(arrays["text.sentences_probe"])
             features._model = SentenceModel.again(features.sentences, probe)
@@ -210,15 +228,19 @@ class TextFeatures(BaseEstimator):
         if not self.tfidf and self.char_ngrams:
             raise ParameterError("char_ngrams are tf-idf too: leave them or tfidf=False out.")
 
+    @property
+    def _cut(self) -> _Cut:
+        return find_words_and_grams if self.unspaced_ else _find_words
+
     def _cutters(self) -> list[Callable[[_Find], _Cutter]]:
         """One for each kind of term; given what finds a term's id, it cuts texts into ids."""
         if not self.tfidf:
             return []
         cutters: list[Callable[[_Find], _Cutter]] = [
-            lambda find: _Words(find, self.lowercase, self.word_ngrams)
+            lambda find: _Words(find, self._cut, self.lowercase, self.word_ngrams)
         ]
-        if self.char_ngrams:
-            cutters.append(lambda find: _Grams(find, self.lowercase, self.char_ngrams))
+        if longest := self.char_ngrams:
+            cutters.append(lambda find: _Grams(find, self.lowercase, longest))
         return cutters
 
     def _rows(
@@ -249,19 +271,21 @@ class TextFeatures(BaseEstimator):
 
 
 _Find = Callable[[str], int | None]
+_Cut = Callable[[str], list[str]]
 _Kind = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
 
 
 class _Words:
     """A text → the ids of its words, and of runs of up to `longest` words."""
 
-    def __init__(self, find: _Find, lowercase: bool, longest: int) -> None:
+    def __init__(self, find: _Find, cut: _Cut, lowercase: bool, longest: int) -> None:
         self.find = find
+        self.cut = cut
         self.lowercase = lowercase
         self.longest = longest
 
     def ids(self, text: str) -> Iterable[int]:
-        words = _find_words(text.lower() if self.lowercase else text)
+        words = self.cut(text.lower() if self.lowercase else text)
         if self.longest > 1:
             words = list(
                 chain.from_iterable(self._runs(words, n) for n in range(1, self.longest + 1))

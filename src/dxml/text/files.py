@@ -77,6 +77,10 @@ class TextFile:
                 )
         self._tail = self._tail.removeprefix(b"\xef\xbb\xbf")
 
+    def starts_with(self, marks: tuple[bytes, ...]) -> bool:
+        """Whether one of these bytes is the first of the file; nothing may have been read yet."""
+        return self._tail.startswith(marks)
+
     def fail(self, what: str, line: int | None = None) -> NoReturn:
         """Raise `what`, with the file and the line before it."""
         where = f"{self.path} line {self.line + 1 if line is None else line}"

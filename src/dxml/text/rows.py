@@ -45,6 +45,7 @@ _SUFFIXES: dict[str, TableFormat] = {
     ".pq": "parquet",
 }
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a bad byte
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LOOK = 1000  # rows among which every column of JSON lines must turn up
 _KEPT = 5  # messages kept of rows that are skipped
 
@@ -99,6 +100,7 @@ def read_rows(
     problems = Problems() if problems is None else problems
     decoder = _decoder(encoding)
     with open_text(path, progress) as file:
+        _check_mark(file, encoding)
         lines = _lines(file, decoder)
         if format == "jsonl":
             yield from _json_rows(file, lines, columns, encoding, problems)
@@ -126,6 +128,16 @@ def _decoder(encoding: str) -> codecs.IncrementalDecoder:
         raise ParameterError(
             f"unknown encoding {encoding!r}. Python's names are meant, such as utf-8 or cp1252."
         ) from None
+
+
+def _check_mark(file: TextFile, encoding: str) -> None:
+    """Raise an error for a file that says it is UTF-16 where another encoding is expected."""
+    two_bytes_or_more = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    if file.starts_with(_UTF16_MARKS) and not two_bytes_or_more:
+        file.fail(
+            f"expected {encoding.upper()}, found the byte order mark of UTF-16. "
+            "Say encoding='utf-16'"
+        )
 
 
 def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:

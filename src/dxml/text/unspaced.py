@@ -1,0 +1,54 @@
+"""Scripts that put no spaces between words: their text is cut into n-grams of characters.
+
+A stretch of Chinese or Japanese becomes its characters and all pairs of neighbours; one of Thai,
+Lao, Burmese or Khmer, whose letters say less, all runs of two to four. Between such stretches
+stand words of two or more letters or digits, as in any other text.
+
+>>> find_words_and_grams("鱼汤 and tea")
+['鱼', '汤', '鱼汤', 'and', 'tea']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["WORD_OR_STRETCH", "find_words_and_grams", "share_unspaced"]
+
+_CHINESE_JAPANESE = (
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_THAI_LAO_BURMESE_KHMER = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3"
+)
+_UNSPACED = f"{_CHINESE_JAPANESE}{_THAI_LAO_BURMESE_KHMER}"
+_find_stretches = re.compile(f"[{_UNSPACED}]+").findall
+_SIZES = {1: (1, 2), 2: (2, 3, 4)}  # of the n-grams, by the group that a stretch is found with
+WORD_OR_STRETCH = re.compile(
+    rf"([{_CHINESE_JAPANESE}]+)|([{_THAI_LAO_BURMESE_KHMER}]+)|[^\W{_UNSPACED}]{{2,}}"
+)
+"""A stretch is a group of the match, a word is none."""
+
+
+def find_words_and_grams(text: str) -> list[str]:
+    """The words of a text, and the n-grams of its stretches without spaces."""
+    found: list[str] = []
+    for match in WORD_OR_STRETCH.finditer(text):
+        piece = match[0]
+        if match.lastindex is None:
+            found.append(piece)
+        else:
+            found += [
+                piece[start : start + size]
+                for size in _SIZES[match.lastindex]
+                for start in range(len(piece) - size + 1)
+            ]
+    return found
+
+
+def share_unspaced(texts: Sequence[str]) -> float:
+    """The share of all characters that are of scripts without spaces."""
+    stretches = (_find_stretches(text) for text in texts if not text.isascii())
+    unspaced = sum(len(stretch) for found in stretches for stretch in found)
+    return unspaced / max(sum(map(len, texts)), 1)
