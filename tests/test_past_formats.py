@@ -7,8 +7,8 @@ A folder under tests/models is made once, by the last version that wrote its for
     ranking.json: model.predict_topk(data.X[:5], 3), the indices
 
 joint is ``Joint(device="cpu")``, joint-nearest has ``candidates="nearest", width=8, epochs=2`` too.
-joint-weighed learnt from 300 points with ``noise=0.3``, enough to weigh its parts by; its folder has
-the scores too, as probabilities.json.
+joint-weighed learnt from 300 points with ``noise=0.3``, enough to weigh its parts by; its folder
+has the scores too, as probabilities.json.
 Format 2 has the labels' relations in a kernel, and learners and epochs in a plan; format 3 a C that
 was chosen, and `every_label` in a plan; in format 4 a mixture weighs labels' shares of the points
 instead of their numbers.

@@ -136,7 +136,7 @@ def make_plan(
         width = most // 1024 * 1024 if most >= 1024 else most // 256 * 256
         if (kernel and n < KERNEL_ALONE) or (not small and width < 1024):
             width = 0
-    wanted = not dense or n < KERNEL_ALONE or not (kernel or width)
+    wanted = not dense or not (kernel or width)
     linear = not small or (wanted and PAIR_BYTES * n * n_labels <= memory)
     several = small and device != "cpu" and not dense and width % LEARNERS == 0
     return Plan(small, kernel, linear, width, LEARNERS if width and several else 1, epochs)

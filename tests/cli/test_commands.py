@@ -164,11 +164,19 @@ def test_a_real_process_prints_plain_lines_or_nothing(files: Path, quiet: bool) 
 def test_ctrl_c_is_one_word(files: Path) -> None:
     command = [sys.executable, "-m", "dxml", "train", str(files / "train.txt"), "--method", "dxml"]
     command += ["--set", "epochs=100000", "--model", str(files / "never")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("read: done")  # at work
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130 and said.endswith("interrupted\n"), said
     assert "Traceback" not in said
     assert not (files / "never").exists()
