@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._device import memory_for
 from dxml.data import make_planted
 from dxml.joint_parts import Parts, Plan, make_plan, vote_ranking, without_self
 from dxml.kernel import KERNELS, fit_kernel
@@ -43,6 +44,23 @@ def some_wide(width: int = 16) -> WideHead:
     rng = np.random.default_rng(0)
     shapes = ((width, 40), width, (8, width), 8)
     return WideHead(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
+
+
+def test_a_wide_layer_needs_room_for_its_features() -> None:
+    """76,000 points × 42,000 features × 2 bytes on a GPU: 6.4 GB, of which half of 8 is too few."""
+    shape = (76_000, 42_000, 20_000, "cuda")
+    assert plan(*shape) == NEAREST
+    assert plan(*shape, memory=37e9) == replace(NEAREST, width=1024)
+
+
+def test_memory_where_nobody_says_how_much() -> None:
+    assert memory_for("cpu") == 8e9
+
+
+@pytest.mark.gpu
+def test_memory_of_a_gpu() -> None:
+    whole = torch.cuda.mem_get_info()[1]
+    assert memory_for("cuda") == pytest.approx(max(8e9, whole / 4), rel=0.05)
 
 
 def test_small_data_are_scored_for_every_label() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dxml.exceptions import ParameterError
 
-__all__ = ["resolve_device"]
+__all__ = ["memory_for", "resolve_device"]
+
+USUAL_MEMORY = 8e9
 
 
 def resolve_device(device: str) -> str:
@@ -17,3 +19,12 @@ def resolve_device(device: str) -> str:
     if device == "cuda" and not present:
         raise ParameterError("device is 'cuda', but torch finds no GPU here. Use 'cpu' or 'auto'.")
     return "cuda" if present else "cpu"
+
+
+def memory_for(device: str) -> float:
+    """Bytes that training may take where nobody says how many: more on a GPU that has a lot."""
+    if device == "cpu":
+        return USUAL_MEMORY
+    import torch
+
+    return max(USUAL_MEMORY, torch.cuda.get_device_properties(device).total_memory / 4)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._device import resolve_device
+from dxml._device import memory_for, resolve_device
 from dxml._params import Range
 from dxml._progress import SILENT, Progress
 from dxml._random import spawn_seed
@@ -118,8 +118,10 @@ class Joint(Classifier):
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         memory_gb: Annotated[
-            float, Range(0, open_low=True), "that training may take beside the data"
-        ] = 8.0,
+            float | None,
+            Range(0, open_low=True),
+            "that training may take beside the data; 8 by default, or a quarter of a GPU's",
+        ] = None,
         validation_fraction: Annotated[
             float, Range(0.01, 0.5), "share of the points held out to weigh the parts, up to 2,000"
         ] = 0.2,
@@ -163,7 +165,7 @@ class Joint(Classifier):
             X,
             self.n_labels_,
             device=device,
-            memory=self.memory_gb * 1e9,
+            memory=memory_for(device) if self.memory_gb is None else self.memory_gb * 1e9,
             candidates=self.candidates,
             width=self.width,
             epochs=self.epochs,

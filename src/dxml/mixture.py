@@ -75,8 +75,7 @@ class Mixture:
 
     def mix(self, opinions: Floats) -> Floats:
         """One score a pair, by which labels are ranked."""
-        mixed: Floats = opinions @ self.weights + np.float32(self.bias)
-        return mixed
+        return _weighed(opinions, self.weights, self.bias)
 
     def probability(self, mixed: Floats) -> Floats:
         """Calibrated probabilities; a higher score never has a lower one."""
@@ -135,7 +134,7 @@ def fit_mixture(
         if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
             shown = np.flatnonzero(known)
         weights, bias = _regress(matrix[shown], right[shown])
-        mixed = matrix @ weights + np.float32(bias)
+        mixed = _weighed(matrix, weights, bias)
         shown = near_the_top(mixed, SHOWN)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
@@ -157,6 +156,12 @@ def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
     right = np.cumsum(p, axis=1)
     named = np.arange(1, p.shape[1] + 1)
     return np.asarray(np.argmax(2 * right / (named + right[:, -1:]), axis=1) + 1)
+
+
+def _weighed(opinions: Floats, weights: Floats, bias: float) -> Floats:
+    with np.errstate(invalid="ignore"):  # a product of few columns may look at what lies after them
+        mixed: Floats = opinions @ weights + np.float32(bias)
+    return mixed
 
 
 def _regress(matrix: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, float]:

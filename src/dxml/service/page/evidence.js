@@ -2,7 +2,9 @@
 
 import { make, percent } from "./dom.js";
 
-const WORD = /[\p{L}\p{N}_]{2,}/gu;  // as the service finds words
+const UNSPACED = "[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Thai}\\p{sc=Laoo}\\p{sc=Mymr}\\p{sc=Khmr}]";
+const WORD = new RegExp(`(${UNSPACED}+)|(?:(?!${UNSPACED})[\\p{L}\\p{N}_]){2,}`, "gu");  // as the service finds words
+const LONGEST_GRAM = 4;  // of characters, in scripts that put no spaces between words
 
 /** The panel for one explanation; `tagged(name)` makes a chip for a label. */
 export function evidence(why, tagged) {
@@ -59,14 +61,30 @@ export function marked(text, words) {
   const most = Math.max(...[...weights.values()].map(Math.abs), 1e-9);
   const parts = [];
   let end = 0;
-  for (const found of weights.size ? text.matchAll(WORD) : []) {
-    const weight = weights.get(found[0]) ?? weights.get(found[0].toLowerCase());
+  for (const [start, word] of weights.size ? wordsOf(text, weights) : []) {
+    const weight = weights.get(word) ?? weights.get(word.toLowerCase());
     if (weight === undefined) continue;
-    parts.push(text.slice(end, found.index), make("mark", { className: tone(weight / most) }, found[0]));
-    end = found.index + found[0].length;
+    parts.push(text.slice(end, start), make("mark", { className: tone(weight / most) }, word));
+    end = start + word.length;
   }
   parts.push(`${text.slice(end)}\n`);  // a last empty line has its height too
   return parts;
+}
+
+/** The words of a text with their places; of a stretch without spaces the longest n-grams that mattered. */
+function* wordsOf(text, weights) {
+  for (const { 0: word, 1: stretch, index } of text.matchAll(WORD)) {
+    if (!stretch || weights.has(stretch)) {
+      yield [index, word];
+      continue;
+    }
+    for (let start = 0; start < stretch.length;) {
+      let size = LONGEST_GRAM;
+      while (size && !weights.has(stretch.slice(start, start + size))) size -= 1;
+      if (size) yield [index + start, stretch.slice(start, start + size)];
+      start += size || 1;
+    }
+  }
 }
 
 function tone(share) {
