@@ -18,12 +18,12 @@ from __future__ import annotations
 import argparse
 import bz2
 import gzip
-import hashlib
-import json
 import lzma
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from text_tables import TextTables
 
 OPEN = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 Fields = dict[str, str]
@@ -74,21 +74,13 @@ def main() -> None:
     if given.translation:
         for fields in paragraphs(given.translation):
             long[fields["Description-md5"]] = fields.get("Description-en", "")
-    given.folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, list[str]] = {}
+    tables = TextTables()
     for package in paragraphs(given.packages):
         text = long.get(package.get("Description-md5", "")) or package.get("Description", "")
         source = package.get("Source", package["Package"]).split()[0]
-        digest = int(hashlib.md5(source.encode(), usedforsecurity=False).hexdigest(), 16)
-        part = "test" if digest % 5 == 0 else "train"
         for table, labels in labels_of(package).items():
-            if labels:
-                row = {"id": package["Package"], "text": text, "labels": labels}
-                rows.setdefault(f"{table}-{part}", []).append(json.dumps(row))
-    for name, lines in sorted(rows.items()):
-        path = given.folder / f"{name}.jsonl"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        print(f"{path}: {len(lines):,} texts")
+            tables.add(table, package["Package"], text, labels, source)
+    tables.write(given.folder)
 
 
 if __name__ == "__main__":

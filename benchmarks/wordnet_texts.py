@@ -11,11 +11,11 @@ of 20,000 a text), or all that are above it (about eight). Test texts are a fift
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from text_tables import TextTables
 
 ABOVE = ("@", "@i")  # pointers to a hypernym: of a kind, of an instance
 
@@ -59,23 +59,11 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="data.noun")
     given = parser.parse_args()
     known = {name: synset for path in given.files for name, synset in synsets(path)}
-    given.folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, list[str]] = {}
+    tables = TextTables()
     for name, synset in known.items():
-        digest = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), 16)
-        part = "test" if digest % 5 == 0 else "train"
-        tables: dict[str, Iterable[str]] = {
-            "parents": synset.above,
-            "above": all_above(name, known),
-        }
-        for table, labels in tables.items():
-            if labels:
-                row = {"id": name, "text": synset.text, "labels": sorted(labels)}
-                rows.setdefault(f"{table}-{part}", []).append(json.dumps(row))
-    for name, lines in sorted(rows.items()):
-        path = given.folder / f"{name}.jsonl"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        print(f"{path}: {len(lines):,} texts")
+        tables.add("parents", name, synset.text, synset.above, name)
+        tables.add("above", name, synset.text, all_above(name, known), name)
+    tables.write(given.folder)
 
 
 if __name__ == "__main__":
