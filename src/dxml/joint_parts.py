@@ -37,6 +37,7 @@ __all__ = [
     "VOTES",
     "Parts",
     "Plan",
+    "is_carried",
     "log_frequency",
     "make_plan",
     "without_self",
@@ -148,6 +149,11 @@ def log_frequency(labels: sp.csr_matrix) -> Floats:
     return np.log((1 + counts) / (1 + labels.shape[0])).astype(np.float32)
 
 
+def is_carried(labels: sp.csr_matrix) -> npt.NDArray[np.bool_]:
+    """Which labels a point carries."""
+    return np.bincount(labels.indices, minlength=labels.shape[1]) > 0
+
+
 def without_self(ids: Ids, cosines: Floats) -> tuple[Ids, Floats]:
     """Neighbours of the training points themselves, with each point taken off its own list.
 
@@ -255,7 +261,7 @@ class Parts:
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
         """Labels that a training point carries; the others are not predicted."""
-        return np.bincount(self.labels.indices, minlength=self.labels.shape[1]) > 0
+        return is_carried(self.labels)
 
     @cached_property
     def by_features(self) -> Neighbours:

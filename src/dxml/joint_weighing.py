@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._sparse import plain_csr
-from dxml.joint_parts import Parts, log_frequency, vote_ranking
+from dxml.joint_parts import Parts, is_carried, log_frequency, vote_ranking
 from dxml.linear import LinearHead
 from dxml.metrics import precision_at_k
 from dxml.mixture import NEVER, Mixture, fit_mixture, opinions
@@ -63,16 +63,15 @@ class Weighing:
 
     def __init__(self, folds: Sequence[HeldOut], device: str) -> None:
         _choose_vote(folds)
-        self._folds, self._said = folds, []
+        self._folds, self._said, known = folds, [], []
         self._pairs = [fold.parts.candidates(*fold.near) for fold in folds]
         for fold, pairs in zip(folds, self._pairs, strict=True):
             said = fold.parts.scores(fold.X, *fold.near, pairs, device)
             self._said.append({**said, "frequency": log_frequency(fold.fitted)[pairs.indices]})
+            known.append(is_carried(fold.fitted)[pairs.indices])
+        self._known = np.concatenate(known)
         self._all_pairs = _stacked(self._pairs)
         self._truth = _stacked([fold.Y for fold in folds])
-        counts = [np.bincount(each.fitted.indices, minlength=each.Y.shape[1]) for each in folds]
-        each = zip(counts, self._pairs, strict=True)
-        self._known = np.concatenate([count[pairs.indices] > 0 for count, pairs in each])
 
     def mixture(self, heads: Sequence[LinearHead] | None = None) -> tuple[float, Mixture]:
         """The mixture of the parts, with the folds' linear heads if there are any; its quality."""
