@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
+import dxml
 from dxml._progress import StageTimer
 from dxml.base import Classifier
 from dxml.data import Dataset, make_planted
@@ -127,6 +132,122 @@ def test_save_then_load_gives_the_same_ranking(
     assert same(type(fitted).load(tmp_path / "m"), fitted, planted[1].X)
     again.save(tmp_path / "m")  # over the arrays it is still reading
     assert same(load_model(tmp_path / "m"), fitted, planted[1].X)
+
+
+UNPACKED = {"joint"}
+"""Methods that unpack what they load into memory; the arrays of the others stay in the file."""
+
+
+def _arrays_of(thing: Any) -> Iterator[np.ndarray]:
+    """Every array that an object holds, however deep."""
+    if isinstance(thing, np.ndarray):
+        yield thing
+    elif sp.issparse(thing):
+        yield from (thing.data, thing.indices, thing.indptr)
+    elif isinstance(thing, dict | list | tuple):
+        for value in thing.values() if isinstance(thing, dict) else thing:
+            yield from _arrays_of(value)
+    elif hasattr(thing, "__dict__") and type(thing).__module__.startswith("dxml"):
+        yield from _arrays_of(vars(thing))
+
+
+def _is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+def test_what_a_loaded_model_maps_and_what_it_copies(
+    method: str, fitted: Classifier, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "m")
+    (file,) = (tmp_path / "m").glob("*.safetensors")
+    mapped = sum(a.nbytes for a in _arrays_of(vars(load_model(tmp_path / "m"))) if _is_mapped(a))
+    if method.partition("/")[0] in UNPACKED:
+        assert mapped < 0.2 * file.stat().st_size
+    else:
+        assert mapped > 0.8 * file.stat().st_size
+
+
+def test_features_stay_sparse_on_a_cpu(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_planted(700, 900, 8, labels_per_point=2, features_per_point=10, random_state=3)
+    largest = 0
+
+    def watched(kind: Any) -> Any:
+        original = kind.toarray
+
+        def toarray(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal largest
+            if self.shape[1] == data.n_features != self.shape[0]:
+                largest = max(largest, self.shape[0])
+            return original(self, *args, **kwargs)
+
+        return toarray
+
+    for kind in (sp.csr_matrix, sp.csc_matrix, sp.coo_matrix):
+        monkeypatch.setattr(kind, "toarray", watched(kind))
+    on_cpu = {"device": "cpu"} if "device" in fresh(method).get_params() else {}
+    fresh(method, **on_cpu).fit(data.X, data.Y).predict_topk(data.X, 3)
+    assert largest <= 512, "more than a batch of rows was made dense"
+
+
+@pytest.mark.parametrize("method", ["joint/nearest", "knn"])
+def test_rows_that_no_memory_could_hold_dense(method: str) -> None:
+    """50,000 points of 10 million features would be 2 TB."""
+    small = make_planted(50_000, 400, 8, labels_per_point=1, features_per_point=5, random_state=5)
+    X = sp.csr_matrix(
+        (small.X.data, small.X.indices * 25_000, small.X.indptr), shape=(50_000, 10_000_000)
+    )
+    on_cpu = {"device": "cpu", "C": 1.0} if method.startswith("joint") else {"n_neighbors": 5}
+    model = fresh(method, **on_cpu).fit(X[:49_000], small.Y[:49_000])
+    found = precision_at_k(small.Y[49_000:], model.predict_topk(X[49_000:], 1), 1)[0]
+    assert found > 0.7
+
+
+ON_THREADS = """
+import sys
+import numpy as np
+from dxml import DXML, Joint, make_planted
+data = make_planted(900, 300, 20, labels_per_point=2, features_per_point=20, random_state=1)
+models = {
+    "dxml": DXML(device="cpu", epochs=10, walks_per_label=10, dim=32, hidden=64),
+    "nearest": Joint(device="cpu", candidates="nearest"),
+    "kernel": Joint(device="cpu"),
+    "wide": Joint(device="cpu", width=256, epochs=5),
+}
+found = {}
+for name, model in models.items():
+    ranking = model.fit(data.X[:700], data.Y[:700]).predict_topk(data.X[700:], 6)
+    found |= {f"{name}.indices": ranking.indices, f"{name}.scores": ranking.scores}
+np.savez(sys.argv[1], **found)
+"""
+
+
+def test_a_seed_repeats_the_bits_and_threads_move_only_the_last_digits(tmp_path: Path) -> None:
+    def found(threads: int, name: str) -> dict[str, Any]:
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+        env = os.environ | dict.fromkeys(names, str(threads))
+        env["PYTHONPATH"] = str(Path(dxml.__file__).parents[1])
+        path = tmp_path / f"{name}.npz"
+        subprocess.run([sys.executable, "-c", ON_THREADS, str(path)], env=env, check=True)
+        with np.load(path) as arrays:
+            return dict(arrays)
+
+    two, again, one = found(2, "two"), found(2, "again"), found(1, "one")
+    assert all(np.array_equal(two[name], again[name]) for name in two)
+    for name in ("dxml", "nearest"):
+        assert np.array_equal(one[f"{name}.indices"], two[f"{name}.indices"])
+        assert np.array_equal(one[f"{name}.scores"], two[f"{name}.scores"])
+    for name in ("kernel", "wide"):
+        scores, other = one[f"{name}.scores"], two[f"{name}.scores"]
+        assert np.abs(scores - other).max() < 0.002
+        moved = (one[f"{name}.indices"] != two[f"{name}.indices"])[:, :5]
+        below = -np.diff(scores, axis=1)  # from each of the first five to the next
+        above = np.column_stack([np.full(len(below), np.inf), below[:, :-1]])
+        gaps = np.minimum(above, below)
+        assert (gaps[moved] < 0.002).all(), "labels changed places that are not near ties"
 
 
 def test_labels_may_be_lists_and_names(method: str, planted: tuple[Dataset, Dataset]) -> None:

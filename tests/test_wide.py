@@ -252,3 +252,14 @@ def test_learners_are_averaged() -> None:
         data.X, data.Y, replace(settings, learning_rate=1e-2), seed=0, device=CPU, start=one
     )
     assert np.allclose(same.scores(data.X, CPU), alone.scores(data.X, CPU), atol=1e-3)
+
+
+@pytest.mark.gpu
+def test_a_gpu_holds_all_features_dense() -> None:
+    X = sp.random(4000, 5000, 0.002, format="csr", random_state=0, dtype=np.float32)
+    Y = sp.csr_matrix(np.eye(4, dtype=bool)[np.arange(4000) % 4])
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    settings = WideSettings(width=8, epochs=1, batch_size=64)
+    fit_wide(X, Y, settings, seed=0, device=torch.device("cuda"))
+    assert torch.cuda.max_memory_allocated() - before >= 2 * 4000 * 5000

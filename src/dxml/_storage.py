@@ -2,7 +2,8 @@
 
 The arrays go to a file with a fresh name, and ``config.json``, which names that file, is replaced
 last and in one step. A crash at any moment leaves the old model or the new one. Arrays are
-memory-mapped on reading, so a model opens in milliseconds and several processes share its pages.
+memory-mapped on reading. Methods that use them as they are (all but `Joint`, whose numbers are
+packed in fewer bits and unpacked into memory) leave them in the file, whose pages processes share.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class Classifier(BaseEstimator, ABC):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Open a saved model; its arrays stay memory-mapped."""
+        """Open a saved model."""
         config, arrays = read_folder(folder)
         if config.get("method") != cls.method:
             raise ModelFormatError(
