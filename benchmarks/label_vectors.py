@@ -1,5 +1,7 @@
 """Label vectors on Eurlex-4K's graph: ours against gensim's, in time and in P@1.
 
+It needs gensim, which is no dependency of dxml: ``pip install 'gensim>=4.3'``.
+
 `make bench-parts` runs this among the other parts. Both train on the same walks (40 × 40,
 unweighted graph; window 10; 300-d), ours after a warm-up that compiles, gensim with two workers.
 P@1 is that of a quick stand-in for the encoder: a ridge regression from the features to the mean

@@ -1,4 +1,4 @@
-"""dxml: rank the few right labels of a point out of thousands to millions.
+"""dxml: rank the few right labels of a point out of thousands.
 
 >>> import dxml
 >>> data = dxml.make_planted(300, 200, 10, random_state=0)

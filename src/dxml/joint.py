@@ -2,7 +2,7 @@
 
 The method to use by default. Its parts (`joint_parts`) are fitted twice (`joint_fitting`): without
 a fifth of the points, to learn how far each part can be trusted (`mixture`), and with all of them.
-Scores are calibrated probabilities.
+Scores are probabilities, calibrated on the held-out points.
 """
 
 from __future__ import annotations

@@ -24,3 +24,20 @@ def test_stored_summaries_are_small_and_name_nobodys_folders() -> None:
         assert len(text) < 1_000_000, f"{path.name} is too large to commit"
         assert json.loads(text).get("experiment", path.stem) == path.stem
         assert not re.search(r"/(home|root|tmp|usr|var)/", text)
+
+
+def test_numbers_in_the_notes_are_those_of_stored_rows() -> None:
+    """P@1 / P@3 / P@5 and ECE@1 / ECE@5, wherever the notes on the joint method write them."""
+    triples, pairs = set(), set()
+    for path in RESULTS.glob("*.json"):
+        summary = json.loads(path.read_text("utf-8"))
+        for row in summary["rows"] if "experiment" in summary else ():
+            mean = {name: value["mean"] for name, value in row["scores"].items() if value}
+            if mean:
+                triples.add(" / ".join(f"{mean[f'P@{k}']:.1f}" for k in (1, 3, 5)))
+            if "ECE@1" in mean:
+                pairs.add(f"{mean['ECE@1']:.2f} / {mean['ECE@5']:.2f}")
+    notes = " ".join((RESULTS / "notes.md").read_text("utf-8").split("## The joint")[1].split())
+    quoted = re.findall(r"\d+\.\d+(?: / \d+\.\d+)+", notes)
+    assert len(quoted) >= 10
+    assert [one for one in quoted if one not in triples | pairs] == []

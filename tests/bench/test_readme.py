@@ -2,14 +2,154 @@
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+TITLES = {
+    "Bibtex": "bibtex",
+    "Delicious": "delicious",
+    "Mediamill": "mediamill",
+    "Eurlex-4K": "eurlex-4k",
+    "PubMed-MeSH": "pubmed-mesh",
+    "TIBKAT-GND": "tibkat-gnd",
+}
+JOINT = {"joint (GPU)": "joint", "joint": "joint"}
 
 
-def test_the_readme_says_what_is_stored() -> None:
+def stored() -> dict[tuple[str, str], dict[str, Any]]:
+    """(label, data set) → row, read without any code of the report."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in ("joint", "peers", "paper-small", "paper-eurlex"):
+        text = (ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8")
+        for row in json.loads(text)["rows"]:
+            if row["scores"]:
+                assert found.setdefault((row["label"], row["dataset"]), row)["scores"]
+    return found
+
+
+def tables() -> list[list[list[str]]]:
+    """Cells of the README's tables, the rule under the header left out."""
+    shown = README.split("<!-- results")[1].split("<!-- end of results")[0]
+    blocks = re.findall(r"(?:^\|.*\|\n)+", shown, re.MULTILINE)
+    lines = [[row for row in block.splitlines() if "---" not in row] for block in blocks]
+    return [[[cell.strip() for cell in row[1:-1].split("|")] for row in table] for table in lines]
+
+
+def mean(row: dict[str, Any], measure: str) -> float:
+    return float(row["scores"][measure]["mean"])
+
+
+def three(row: dict[str, Any]) -> str:
+    return " / ".join(f"{mean(row, f'P@{k}'):.1f}" for k in (1, 3, 5))
+
+
+def has(row: dict[str, Any], where: str) -> bool:
+    """Whether cores, threads and GPU of a stored row are among those the README gives."""
+    threads = "/".join(map(str, row["threads"]))
+    cores = sorted({int(re.findall(r"(\d+) cores", name)[0]) for name in row["machines"]})
+    said = f"{threads} threads of {'/'.join(map(str, cores))} cores"
+    return said in [one.partition(", ")[0] for one in where.split("; ")]
+
+
+def test_the_readme_says_what_the_script_makes() -> None:
     script = runpy.run_path(str(ROOT / "benchmarks" / "readme.py"))
-    text = (ROOT / "README.md").read_text("utf-8")
-    shown = text.split(script["BEGIN"])[1].split(script["END"])[0]
+    shown = README.split(script["BEGIN"])[1].split(script["END"])[0]
     assert shown.strip() == script["render"]().strip(), "run: make docs"
+
+
+def test_scores_seconds_and_threads_are_those_stored() -> None:
+    rows, checked = stored(), 0
+    beside, _, paper, _ = tables()
+    for table in (beside, paper):
+        datasets = [TITLES[title] for title in table[0][1:-1]]
+        for name, *cells, where in table[1:]:
+            assert ("H200" in where) == (name in ("joint", "joint (GPU)", "dxml"))
+            for dataset, cell in zip(datasets, cells, strict=True):
+                row = rows.get((JOINT.get(name, name), dataset))
+                if row is None:
+                    assert cell == "–", f"{name} on {dataset}"
+                    continue
+                assert cell.startswith(three(row)), f"{name} on {dataset}"
+                assert has(row, where), f"{name} on {dataset}: {row['threads']} threads"
+                if table is beside:
+                    seconds = f"{row['seconds']['train']['mean']:.0f} s"
+                    assert cell.split(", ")[1].rstrip("¹") == seconds
+                checked += 1
+    assert checked >= 60
+
+
+def test_every_stored_peer_of_eurlex_is_shown() -> None:
+    peers = {
+        label
+        for label, d in stored()
+        if d == "eurlex-4k" and stored()[label, d]["method"][:5] == "peer:"
+    }
+    assert peers and peers <= {row[0] for row in tables()[0][1:]}
+
+
+def test_a_model_without_a_gpu_part_is_marked() -> None:
+    beside = {row[0]: row for row in tables()[0]}
+    for title, cell in zip(beside["method"][1:-1], beside["joint (GPU)"][1:-1], strict=True):
+        stages = stored()["joint", TITLES[title]]["stages"]
+        on_gpu = any(name.startswith(("wide layer", "kernel")) for name in stages)
+        assert ("¹" in cell) != on_gpu, title
+
+
+def test_who_is_ahead_of_joint_is_said() -> None:
+    rows = stored()
+    for ours, label in (("joint (GPU)", "joint"), ("joint (CPU)", "joint (CPU)")):
+        for title in ("Eurlex-4K", "PubMed-MeSH", "TIBKAT-GND"):
+            mine = rows[label, TITLES[title]]
+            sentence = re.search(
+                rf"{title}, {re.escape(ours)}: ahead of it are (.*?)\.(?: |\n)", README
+            )
+            for name, *_ in tables()[0][1:]:
+                other = rows.get((name, TITLES[title]))
+                if other is None or name.startswith("joint"):
+                    continue
+                at = [f"P@{k}" for k in (1, 3, 5) if mean(other, f"P@{k}") > mean(mine, f"P@{k}")]
+                said = f"{name} ({', '.join(at)})" in (sentence[1] if sentence else "")
+                assert said == bool(at), f"{title}: {name} against {ours}"
+
+
+def test_calibration_is_that_stored_and_the_best_other_is_named() -> None:
+    rows = stored()
+    for title, gpu, cpu, first, fifth in tables()[1][1:]:
+        data = TITLES[title]
+        for cell, label in ((gpu, "joint"), (cpu, "joint (CPU)")):
+            row = rows.get((label, data))
+            expected = f"{mean(row, 'ECE@1'):.1f} / {mean(row, 'ECE@5'):.1f}" if row else "–"
+            assert cell == expected, title
+        for cell, measure in ((first, "ECE@1"), (fifth, "ECE@5")):
+            others = [
+                (mean(row, measure), label)
+                for (label, dataset), row in rows.items()
+                if dataset == data and row["method"] != "joint" and measure in row["scores"]
+            ]
+            assert cell == "{:.1f}, {}".format(*min(others)), title
+
+
+def test_the_largest_number_of_labels_is_that_of_a_stored_run() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "joint.json").read_text("utf-8"))
+    most = max(data["labels"] for data in results["data"].values())
+    assert f"{most:,} labels" in README.split("##")[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "million" not in project["description"] and "million" not in README
+
+
+def test_ranges_of_calibration_in_words() -> None:
+    ours = [row for row in stored().values() if row["method"] == "joint"]
+    fifth, first = ([mean(row, f"ECE@{k}") for row in ours] for k in (5, 1))
+    words = (
+        f"off by {min(fifth):.0f} to {max(fifth):.0f} points over the first five labels "
+        f"and by {min(first):.0f} to {max(first):.0f} over the first"
+    )
+    for page in ("README.md", "docs/guide/methods.md"):
+        text = " ".join((ROOT / page).read_text("utf-8").split())
+        assert words in text, f"{page}: {words}"

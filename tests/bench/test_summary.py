@@ -12,7 +12,8 @@ from dxml.bands import BANDS
 from dxml.bench import scoring
 from dxml.bench.results import Store, Stored
 from dxml.bench.spec import Run
-from dxml.bench.summary import load_rows, load_summaries, summarise, write_summary
+from dxml.bench.summary import Row, load_rows, load_summaries, summarise, write_summary
+from dxml.bench.tables import equipment
 from dxml.bench.worker import Settings, failure
 from dxml.exceptions import DataFormatError
 
@@ -83,6 +84,20 @@ def test_a_gpu_counts_only_for_methods_that_can_use_it(
     put(deep, [[2]], machine=with_gpu, parameters={"device": "auto"})
     rows = summarise(experiment(plan(plain), plan(deep)), store)["rows"]
     assert [row["devices"] for row in rows] == [["cpu"], ["cuda"]]
+
+
+def test_a_gpu_without_work_does_not_count(store: Store, put: Callable[..., Stored]) -> None:
+    with_gpu = {"cpu": "C", "cores": 16, "memory_gib": 1, "gpu": "G"}
+    of = {"machine": with_gpu, "parameters": {"device": "auto"}}
+    wide, linear = Run(PLANTED, 1, "joint", (), 0), Run(PLANTED, 2, "joint", (), 0)
+    put(wide, [[2]], stages={"neighbours": 1.0, "wide layer": 2.0}, **of)
+    put(linear, [[2]], stages={"neighbours": 1.0, "linear head": 2.0}, **of)
+    [one], [other] = (summarise(experiment(plan(run)), store)["rows"] for run in (wide, linear))
+    assert one["devices"] == ["cuda"] and other["devices"] == ["cpu"]
+    stored_before = other | {"devices": ["cuda"]}  # summaries that were written without a look
+    assert Row("x", stored_before).devices == ["cpu"] and Row("x", one).devices == ["cuda"]
+    assert equipment(Row("x", one)) == "2 threads of 16 cores, G"
+    assert equipment(Row("x", stored_before)) == "2 threads of 16 cores"
 
 
 def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]) -> None:

@@ -171,7 +171,8 @@ def _tradeoffs(rows: Sequence[Row]) -> list[Figure]:
         return []
     seconds = Figure(
         "accuracy-time",
-        "Accuracy against training time: P@1 of each method; up and to the left is better.",
+        "Accuracy against training time: P@1 of each method; up and to the left is better. "
+        "Machines and threads differ, as in the tables above.",
         lambda plt: _scatter(plt, rows, datasets, "training time (s)", lambda r: r.second("train")),
     )
     memory = Figure(

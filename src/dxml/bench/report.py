@@ -81,15 +81,16 @@ def _how_to_read(summaries: list[dict[str, Any]], machines: dict[str, str]) -> s
     lines = [
         "Scores are percentages, the higher the better; `±` is the standard deviation over splits. "
         "*Difference* is ours less theirs. Cells without a number say why below their table. "
-        "Settings are defaults, or were chosen on points held out of the training part; the test "
-        f"part is scored once. How it is measured: `benchmarks/README.md`.{period}"
+        "Settings are the methods' defaults. *Where* is the machine, what computed, and how many "
+        "threads it had; compare seconds only where all of it is the same. What the defaults were "
+        f"chosen on, and how all is measured: `benchmarks/README.md`.{period}"
     ]
     lines += [f"- machine {letter}: {name}" for name, letter in machines.items()]
     return "\n".join([lines[0], "", *lines[1:]]) if machines else lines[0]
 
 
 def _headline(rows: Sequence[Row], published: Published) -> str:
-    """The paper's method, literally, next to what the paper claims."""
+    """The paper's method, as shipped and varied, next to what the paper claims."""
     lines = []
     for dataset in SMALL:
         claimed = published.values("paper", dataset, "dxml", "P")
@@ -134,8 +135,9 @@ def _paper_tables(
         scores(4, "nDCG@k, small data", SMALL, "nDCG"),
         scores(5, "nDCG@k, large data", LARGE, "nDCG"),
         "## Table 6 of the paper: seconds\n\n"
-        "Seconds to train, and to predict the whole test part. The paper trained DXML on a GPU.\n\n"
-        + tables.paper_seconds(rows, published, machines),
+        "Seconds to train, and to predict the whole test part. The paper trained DXML on a GPU of "
+        "2017 and predicted on six cores; ours did both on the device that is named. No ratio is "
+        "given, as the machines differ.\n\n" + tables.paper_seconds(rows, published, machines),
     ]
 
 
@@ -165,7 +167,9 @@ def _ablation(
         + " ".join(published.ablation["note"].split())
         + "\n\n"
         + _study(rows, pictures, "activation"),
-        "## DeepWalk against random label vectors\n\n" + _study(rows, pictures, "label_vectors"),
+        "## DeepWalk against random label vectors\n\n"
+        "Look at *where* before comparing seconds: the rows were made on different devices.\n\n"
+        + _study(rows, pictures, "label_vectors"),
     ]
 
 
@@ -229,9 +233,9 @@ def _joint(
         return []
     return [
         "## The joint method beside the others\n\n"
-        "ECE@5 is the expected calibration error of the first five scores, in points, of the "
-        "methods whose scores lie between 0 and 1; the lower the better.\n\n"
-        + _by_data(ran, lambda name: tables.side_by_side(rows, name, machines)),
+        "ECE@1 and ECE@5 are the expected calibration errors of the first and of the first five "
+        "scores, in points, of the methods whose scores lie between 0 and 1; the lower the "
+        "better.\n\n" + _by_data(ran, lambda name: tables.side_by_side(rows, name, machines)),
         _picture(pictures, "time-curves"),
     ]
 

@@ -18,6 +18,8 @@ from dxml.exceptions import DataFormatError
 __all__ = ["Row", "load_rows", "load_summaries", "summarise", "write_summary"]
 
 _DIGITS = 4
+_ON_DEVICE = ("wide layer", "kernel", "encoder")
+"""How the stages begin that a GPU computes where there is one; all others are the CPU's."""
 
 
 def _spread(values: Iterable[float | None]) -> dict[str, float | None] | None:
@@ -108,11 +110,15 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
 
 
 def _device(record: dict[str, Any]) -> str:
-    """Where it was computed: methods without a device parameter use the CPU."""
+    """Where it was computed: without a device parameter, or a stage for a GPU, on the CPU."""
     asked = record["parameters"].get("device", "cpu")
     if asked == "auto":
-        return "cuda" if record["machine"].get("gpu") else "cpu"
-    return str(asked)
+        asked = "cuda" if record["machine"].get("gpu") else "cpu"
+    return str(asked) if _may_use_gpu(record["stages"]) else "cpu"
+
+
+def _may_use_gpu(stages: Iterable[str]) -> bool:
+    return any(stage.startswith(_ON_DEVICE) for stage in stages)
 
 
 def _chosen(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -171,6 +177,12 @@ class Row:
         if name.startswith("__") or name not in self.values:
             raise AttributeError(name)
         return self.values[name]
+
+    @property
+    def devices(self) -> list[str]:
+        """What computed; a GPU that was there but had nothing to do does not count."""
+        found: list[str] = self.values["devices"]
+        return found if _may_use_gpu(self.values["stages"]) else ["cpu"][: len(found)]
 
     @property
     def measured(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ __all__ = [
     "bands",
     "chosen",
     "costs",
+    "equipment",
     "failures",
     "find",
     "name_of",
@@ -28,6 +30,7 @@ __all__ = [
     "title_of",
 ]
 
+_CORES = re.compile(r", (\d+) cores, ")
 _PAPER_NAMES = {name: ours for ours, names in PAPER_METHODS.items() for name in names}
 
 
@@ -182,23 +185,27 @@ def paper_seconds(rows: Sequence[Row], published: Published, machines: dict[str,
                     paper = theirs[theirs_key]
                     if row is None:
                         reason = _reason(rows, dataset, method, published)
-                        line += [md.number(paper, 1), notes.mark(reason), md.MISSING]
+                        line += [md.number(paper, 1), notes.mark(reason)]
                         continue
-                    ours = row.second(ours_key)
-                    line += [md.number(paper, 1), md.number(ours, 2), _times(ours, paper)]
+                    line += [md.number(paper, 1), md.number(row.second(ours_key), 2)]
                 lines.append([*line, _where(row, machines) if row else md.MISSING])
-    header = ["data", "method", "train s, paper", "ours", "ours / paper"]
-    header += ["test s, paper", "ours", "ours / paper", "where"]
+    header = ["data", "method", "train s, paper", "ours", "test s, paper", "ours", "where"]
     return "\n\n".join(filter(None, [md.table(header, lines, left=2), str(notes)]))
-
-
-def _times(ours: float | None, paper: float) -> str:
-    return md.MISSING if ours is None else f"{ours / paper:.2g}"
 
 
 def _where(row: Row, machines: dict[str, str]) -> str:
     letters = "".join(machines[name] for name in row.machines)
-    return f"{letters}, {'/'.join(row.devices)}"
+    threads = "/".join(map(str, row.threads))
+    return f"{letters}, {'/'.join(row.devices)}, {threads} thread{'' if threads == '1' else 's'}"
+
+
+def equipment(row: Row) -> str:
+    """Threads, cores and GPU that a row's runs had, as stored with them."""
+    cores = sorted({int(found[1]) for name in row.machines if (found := _CORES.search(name))})
+    threads = "/".join(map(str, row.threads))
+    words = f"{threads} thread{'' if threads == '1' else 's'} of {'/'.join(map(str, cores))} cores"
+    gpus = sorted({_CORES.split(name)[2].partition(", ")[2] for name in row.machines} - {""})
+    return f"{words}, {', '.join(gpus)}" if "cuda" in row.devices else words
 
 
 def costs(rows: Sequence[Row], dataset: str, machines: dict[str, str]) -> str:
@@ -230,7 +237,7 @@ def costs(rows: Sequence[Row], dataset: str, machines: dict[str, str]) -> str:
     return md.table(header, lines)
 
 
-_BESIDE = ("joint", "peer:omikuji", "peer:pecos", "one-vs-all", "dxml")
+_BESIDE = ("joint", "peer:omikuji", "peer:pecos", "peer:libmultilabel", "one-vs-all", "knn", "dxml")
 
 
 def side_by_side(rows: Sequence[Row], dataset: str, machines: dict[str, str]) -> str:
@@ -241,6 +248,7 @@ def side_by_side(rows: Sequence[Row], dataset: str, machines: dict[str, str]) ->
     for row in found:
         scores = [md.number(row.mean(f"{m}@{k}")) for m in ("P", "PSP") for k in KS]
         costs = [
+            md.number(row.mean("ECE@1")),
             md.number(row.mean("ECE@5")),
             md.number(row.second("train")),
             md.number(row.number("ms_per_point"), 3),
@@ -249,7 +257,7 @@ def side_by_side(rows: Sequence[Row], dataset: str, machines: dict[str, str]) ->
         ]
         lines.append([name_of(row), *scores, *costs])
     header = ["method", *(f"{m}@{k}" for m in ("P", "PSP") for k in KS)]
-    header += ["ECE@5", "train s", "ms a point", "model", "where"]
+    header += ["ECE@1", "ECE@5", "train s", "ms a point", "model", "where"]
     return md.table(header, list(dict.fromkeys(map(tuple, lines))))
 
 
@@ -318,9 +326,10 @@ def studies(rows: Sequence[Row], study: str) -> str:
                     f"`{value}`",
                     *cells,
                     md.number(row.second("train")),
+                    equipment(row) if row.measured else md.MISSING,
                 ]
             )
-    header = ["data", "scored on", study, *(f"P@{k}" for k in KS), "train s"]
+    header = ["data", "scored on", study, *(f"P@{k}" for k in KS), "train s", "where"]
     return md.table(header, lines, left=3)
 
 

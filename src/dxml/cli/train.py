@@ -37,7 +37,9 @@ def train(
     settings: list[str] = typer.Option(
         [], "--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."
     ),
-    seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Same seed, machine, device and threads: same model."),
+    seed: int = typer.Option(
+        0, "--seed", metavar="N", min=0, help="Same seed, machine, device and threads: same model."
+    ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     label_info: Path | None = LABEL_INFO,
     learn_descriptions: bool = LEARN_DESCRIPTIONS,
