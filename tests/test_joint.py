@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from dxml import joint_fitting as module
 from dxml import joint_weighing as weighing
+from dxml import metrics
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
@@ -483,8 +484,11 @@ def test_eurlex(tmp_path: Path) -> None:
     assert model.plan_ == Plan(every_label=False, kernel=False, linear=True, width=0)
     ranking = model.predict_topk(test.X, 5)
     found = precision_at_k(test.Y, ranking, 5)
-    assert found[0] >= 0.82 and found[2] >= 0.68 and found[4] >= 0.57
-    assert calibration_error(ranking, test.Y) <= 0.03
+    stored = np.array([0.836, 0.701, 0.587])  # of `dxml bench run peers`, on two cores
+    assert (found[[0, 2, 4]] >= stored - 0.003).all()
+    assert calibration_error(ranking, test.Y) <= 0.025
+    assert metrics.calibration_error(test.Y, ranking, 5) <= 0.025  # stored: 0.0198
+    assert metrics.calibration_error(test.Y, ranking, 1) <= 0.035  # stored: 0.0264
     model.save(tmp_path / "model")
     size = sum(file.stat().st_size for file in (tmp_path / "model").iterdir())
     assert size <= 60_000_000

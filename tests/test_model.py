@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,24 @@ def test_the_target_is_the_mean_of_the_label_vectors() -> None:
     assert mean_label_vectors(Y, V).tolist() == [[1, 2], [5, 5]]
 
 
+def two_crowds() -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """2,000 points of two kinds, two in five with the other's label: many must vote."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(2000) % 2
+    X = np.zeros((2000, 60), dtype=np.float32)
+    for _ in range(4):
+        X[np.arange(2000), 30 * kind + rng.integers(0, 30, 2000)] = 1
+    label = np.where(rng.random(2000) < 0.6, kind, 1 - kind)
+    return sp.csr_matrix(X), sp.csr_matrix(np.eye(2, dtype=bool)[label])
+
+
 def test_k_and_m_are_chosen_on_held_out_points(data: Dataset) -> None:
-    model = DXML(**QUICK).fit(data.X, data.Y)
-    assert model.n_neighbors_ in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
-    assert model.n_partitions_ == 1  # 360 points do not fill two cells of 500
+    settings: dict[str, Any] = QUICK | {"label_vectors": "random", "validation_fraction": 0.4}
+    fours = np.repeat(np.eye(40), 4, axis=0)  # of four equal points one label each
+    model = DXML(**settings | {"epochs": 40}).fit(fours, fours)
+    assert model.n_neighbors_ == 1
+    assert model.n_partitions_ == 1  # 96 points do not fill two cells of 500
+    assert DXML(**settings).fit(*two_crowds()).n_neighbors_ >= 50
     given = DXML(**QUICK, n_neighbors=7, n_partitions=3).fit(data.X, data.Y)
     assert (given.n_neighbors_, given.n_partitions_) == (7, 3)
     half = DXML(**QUICK, n_partitions=3).fit(data.X, data.Y)
@@ -125,7 +140,8 @@ def test_two_points_are_too_few_to_choose_from() -> None:
 
 
 @pytest.mark.real
-def test_bibtex_reaches_what_prototypes_reached() -> None:
+def test_bibtex_reaches_what_is_claimed() -> None:
+    """61.1 over ten splits at the defaults; this split gave 61.6 to 62.0 with three seeds."""
     train, test = load_dataset("bibtex", "train", 1), load_dataset("bibtex", "test", 1)
     model = DXML(n_neighbors=15, n_partitions=1, device="cpu").fit(train.X, train.Y)
-    assert precision_at_k(test.Y, model.predict_topk(test.X, 1), 1)[0] >= 0.56
+    assert precision_at_k(test.Y, model.predict_topk(test.X, 1), 1)[0] >= 0.61

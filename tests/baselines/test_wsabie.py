@@ -55,28 +55,38 @@ def test_only_labels_of_others_that_violate_the_margin_are_drawn():
     assert (label, draws) == (-1, 50)
 
 
-def one_step(V, b, W, x, own, step=0.1, max_norm=100.0):
+def one_step(V, b, W, x, own, step=0.1, max_norm=100.0, start=1):
     """An epoch over the single point x with the labels `own`; the arrays change in place."""
     X, n = sp.csr_matrix(x[None], dtype=np.float32), len(W)
     return _epoch(
         *(X.indptr, X.indices, X.data),
         *(np.array([0, len(own)], dtype=np.int32), np.array(own, dtype=np.int32)),
         *(np.array([0]), np.arange(n, dtype=np.int32), rank_weights(n)),
-        *(np.float32(step), np.float32(max_norm), 1000, V, b, W, np.full(n, -1), seed()),
+        *(np.float32(step), np.float32(max_norm), 1000, V, b, W, np.full(n, -1), seed(start)),
     )
 
 
 def test_a_step_by_hand():
-    V, b = np.array([[1.0], [0.0]], dtype=np.float32), np.zeros(1, dtype=np.float32)
-    W = np.array([[0.5], [1.0]], dtype=np.float32)
-    loss = one_step(V, b, W, np.array([1.0, 0.0]), [0])
     # z = 1, f = (0.5, 1): label 1 violates. Two candidates: rank ⌊1 / draws⌋ is 1 on the first draw
     # and 0, without a cost, after it.
-    assert loss in (pytest.approx(1.5), 0)
-    if loss:
-        assert np.allclose(W, [[0.6], [0.9]])
-        assert np.allclose(V, [[0.95], [0.0]])
-        assert np.allclose(b, [-0.05])
+    losses = []
+    for start in range(1, 41):
+        V, b = np.array([[1.0], [0.0]], dtype=np.float32), np.zeros(1, dtype=np.float32)
+        W = np.array([[0.5], [1.0]], dtype=np.float32)
+        _, draws = _draw_violator(
+            *(np.ones(1, np.float32), np.float32(-0.5), W.copy()),
+            *(np.arange(2, dtype=np.int32), np.array([0, -1]), 0, 1000, seed(start)),
+        )
+        losses.append(one_step(V, b, W, np.array([1.0, 0.0]), [0], start=start))
+        if draws == 1:
+            assert losses[-1] == pytest.approx(1.5)
+            assert np.allclose(W, [[0.6], [0.9]])
+            assert np.allclose(V, [[0.95], [0.0]])
+            assert np.allclose(b, [-0.05])
+        else:
+            assert losses[-1] == 0
+            assert W.tolist() == [[0.5], [1.0]] and V.tolist() == [[1.0], [0.0]] and not b.any()
+    assert 10 <= np.count_nonzero(losses) <= 30  # one draw in two is the first
 
 
 def test_a_step_follows_the_gradient_of_the_pair_loss():
