@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -124,6 +125,8 @@ def store(data: str) -> None:
 
 
 def main() -> None:
+    if find_spec("gensim") is None:
+        sys.exit("label vectors are compared with gensim's. Install it: pip install 'gensim>=4.3'")
     train, test = dataset("eurlex-4k", "train"), dataset("eurlex-4k", "test")
     kind = "real" if is_present("eurlex-4k") else "a generated twin of"
     print(f"{kind} eurlex-4k; {os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,15 @@ def test_every_public_name_exists_and_is_documented() -> None:
     assert set(dir(dxml)) == {*dxml.__all__, "__version__"}
     with pytest.raises(AttributeError, match="module 'dxml' has no attribute 'nothing'"):
         _ = dxml.nothing
+
+
+def test_the_sdist_has_all_that_the_commands_of_the_readme_need() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    included = set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = {word.split("/")[0] for word in re.findall(r"[\w.-]+(?:/[\w.-]+)*", makefile)}
+    beside = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    linked = {target.split("/")[0] for target in re.findall(r"\]\(([^):#]+)", PAGES[0].read_text())}
+    wanted = ((named | linked) & beside) - {"pyproject.toml", "build", "dist"}
+    assert {"examples", "constraints.txt", "CONTRIBUTING.md"} <= wanted
+    assert wanted | {"Makefile"} <= included
