@@ -38,7 +38,7 @@ def train(
         [], "--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."
     ),
     seed: int = typer.Option(
-        0, "--seed", metavar="N", min=0, help="Same seed, machine, device and threads: same model."
+        0, "--seed", metavar="N", min=0, help="Same seed on the same cores: same model."
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     label_info: Path | None = LABEL_INFO,
