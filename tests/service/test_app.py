@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from dxml.joint import Joint
+from dxml.service import app as app_module
+from dxml.service import schemas
 from dxml.service.engine import Engine
 from dxml.service.limits import Limits
 from dxml.tagger import TextTagger
@@ -204,6 +209,62 @@ def test_limits(model: Path) -> None:
         message = "a label may have 9 characters: nnnnnnnnnn…"
         assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
         assert names_of(client, "herring net") == ["Fishery"]
+
+
+def test_values_are_counted_before_anything_is_parsed(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_parsed", lambda kind, body: pytest.fail("parsed"))
+    for sent in (
+        b'{"text": [' + b"1," * 250_000 + b"1]}",
+        b'{"features": [' + b"{}," * 125_000 + b"{}]}",
+        b'{"texts": [' + b'"",' * 250_000 + b'""], "labels": []}',
+    ):
+        for path in ("/predict", "/learn", "/unlabel"):
+            headers = {"content-type": "application/json"}
+            kind, message = error_of(client.post(path, content=sent, headers=headers), 413)
+            assert kind == "too_large" and "a body may have 250,000 values, got 25" in message
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"text": [1] * 1000},
+        {"features": [[0, 1]] * 500 + [["x", 1]] * 500},
+        {"features": [3] * 1000},
+    ],
+)
+def test_one_wrong_item_of_a_list_is_enough(sent: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        schemas.PredictRequest.model_validate(sent)
+    assert caught.value.error_count() < 10
+
+
+def test_few_errors_are_worded(client: TestClient) -> None:
+    kind, message = error_of(client.post("/predict", json=dict.fromkeys(map(str, range(999)))), 422)
+    assert message == "999 fields or values are wrong. /docs says what is taken."
+    kind, message = error_of(client.post("/learn", json={"texts": [1] * 999, "labels": []}), 422)
+    assert (kind, message) == ("invalid", "texts.0: Input should be a valid string")
+
+
+def test_others_are_answered_while_a_large_body_is_read(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, answered = threading.Event(), threading.Event()
+
+    def slow(kind: type[Any], body: bytes) -> Any:
+        reading.set()
+        assert answered.wait(20)
+        return kind.model_validate_json(body)
+
+    monkeypatch.setattr(app_module, "_parsed", slow)
+    with ThreadPoolExecutor(1) as beside:
+        large = {"text": ["herring net", "x" * 70_000]}
+        asked = beside.submit(client.post, "/predict", json=large)
+        assert reading.wait(20)
+        assert client.get("/health").json()["status"] == "ok"
+        answered.set()
+        assert asked.result().status_code == 200
 
 
 def test_time_limit(model: Path) -> None:

@@ -1,12 +1,16 @@
-"""Bodies that come too slowly, or not at all."""
+"""Bodies that come too slowly, or not at all, or hold too much."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import Any
 
-from dxml.service.limits import BodyLimit, Limits
+import pytest
+
+from dxml.service.errors import ServiceError
+from dxml.service.limits import BodyLimit, Limits, count_values
 
 
 async def ask(messages: list[dict[str, Any]], pause: float) -> tuple[list[Any], list[bytes]]:
@@ -48,3 +52,34 @@ def test_a_slow_body_is_given_up() -> None:
 
 def test_a_client_that_has_gone_gets_nothing() -> None:
     assert asyncio.run(ask([part(b"a", True), {"type": "http.disconnect"}], 0)) == ([], [])
+
+
+def grow(rng: random.Random, depth: int) -> Any:
+    """Any JSON value, with strings that look like JSON themselves."""
+    if depth == 0 or rng.random() < 0.3:
+        return rng.choice([1, None, -0.5, '",[{', "a\\", '\\"', '\\\\",', "ü[,", ""])
+    inside = [grow(rng, depth - 1) for _ in range(rng.randrange(1, 5))]
+    return inside if rng.random() < 0.5 else {f'k",[{i}': v for i, v in enumerate(inside)}
+
+
+def size(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + sum(map(size, inside)) if isinstance(value, dict | list) else 1
+
+
+def test_values_are_counted_as_a_parser_counts_them() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        value = grow(rng, 5)
+        for ascii in (True, False):
+            text = json.dumps(value, ensure_ascii=ascii).encode()
+            assert count_values(text) == size(value), text
+            assert count_values(text, 10**6) >= size(value)  # the quick bound
+
+
+def test_too_many_values_are_refused() -> None:
+    limits = Limits(values=4)
+    limits.check_values(b'{"text": ["a, b, c, d, e, f", "b"]}')
+    message = r"a body may have 4 values, got 5\. Send fewer points at once\."
+    with pytest.raises(ServiceError, match=message):
+        limits.check_values(b'{"text": ["a", "b", "c"]}')

@@ -70,7 +70,8 @@ def test_every_route_says_what_it_does_and_answers(spec: dict[str, Any]) -> None
 
 def test_every_field_has_a_description(spec: dict[str, Any]) -> None:
     known = dict(spec["components"]["schemas"])
-    known["PredictRequest"] = body_of(spec["paths"]["/predict"]["post"])["schema"]
+    for path in ("/predict", "/learn", "/unlabel"):
+        known[path] = body_of(spec["paths"][path]["post"])["schema"]
     bare = [
         f"{name}.{field}"
         for name, schema in known.items()
@@ -81,9 +82,11 @@ def test_every_field_has_a_description(spec: dict[str, Any]) -> None:
     assert "HTTPValidationError" not in known  # FastAPI's own errors, which are never sent
 
 
-def test_the_body_that_predict_reads_itself_is_told(spec: dict[str, Any]) -> None:
-    told = body_of(spec["paths"]["/predict"]["post"])["schema"]["properties"]
-    assert list(told) == list(schemas.PredictRequest.model_fields)
+def test_bodies_that_routes_read_themselves_are_told(spec: dict[str, Any]) -> None:
+    kinds = (schemas.LearnRequest, schemas.UnlabelRequest, schemas.PredictRequest)
+    for path, kind in zip(("/learn", "/unlabel", "/predict"), kinds, strict=True):
+        told = body_of(spec["paths"][path]["post"])["schema"]["properties"]
+        assert list(told) == list(kind.model_fields)
     assert told["top"]["default"] == 5 and told["top"]["minimum"] == 1
 
 
@@ -104,10 +107,11 @@ def test_the_examples_do_what_they_say(
         assert other.post("/predict", json=features).status_code == 200
 
     known = spec["components"]["schemas"]
-    [lesson], [taught] = (known[name]["examples"] for name in ("LearnRequest", "LearnAnswer"))
+    [lesson] = body_of(paths["/learn"]["post"])["schema"]["examples"]
+    [taught] = known["LearnAnswer"]["examples"]
     done = client.post("/learn", json=lesson).json()
     assert done == taught | {"new_labels": ["fish soup", "ocean"]}
-    [wrong] = known["UnlabelRequest"]["examples"]
+    [wrong] = body_of(paths["/unlabel"]["post"])["schema"]["examples"]
     assert client.post("/unlabel", json=wrong).status_code == 204
     [parameter] = paths["/points/{id}"]["delete"]["parameters"]
     [id] = parameter["schema"]["examples"]

@@ -17,7 +17,7 @@ from fastapi import Depends, FastAPI, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from dxml import __version__
@@ -28,16 +28,19 @@ from dxml.service.batching import Batcher
 from dxml.service.engine import Engine, Labels, Wanted
 from dxml.service.errors import STATUS, ServiceError, body
 from dxml.service.label_maps import LabelMaps
-from dxml.service.limits import BodyLimit, Limits
+from dxml.service.limits import LARGE, BodyLimit, Limits
 from dxml.service.metrics import Counting, Metrics
-from dxml.service.openapi import ABOUT, ANY_ERROR, PREDICT_BODY, ROUTES
+from dxml.service.openapi import ABOUT, ANY_ERROR, LEARN_BODY, PREDICT_BODY, ROUTES, UNLABEL_BODY
 from dxml.service.pages import add_pages
 
 __all__ = ["create_app"]
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
+TOLD = 100  # errors of one body that are looked at
+
 Answer = TypeVar("Answer")
+Sent = TypeVar("Sent", bound=BaseModel)
 _log = logging.getLogger(__name__)
 
 
@@ -140,6 +143,13 @@ class Service:
                 "was taught may still be learnt, and with ids it can be sent again.",
             ) from None
 
+    async def parsed(self, kind: type[Sent], sent: Request) -> Sent:
+        """A request's body; a large one is read in another thread, beside the event loop."""
+        body = await sent.body()
+        if len(body) <= LARGE:
+            return _parsed(kind, body)
+        return await self.within(asyncio.to_thread(_parsed, kind, body))
+
     async def reload(self) -> None:
         """Load the model beside and swap, in another thread than the engine's."""
         await asyncio.get_running_loop().run_in_executor(None, self.engine.reload)
@@ -182,7 +192,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
         Give `text` or `features`, whichever the model takes; with `explain` also why.
         """
-        request = _parsed(await sent.body())
+        request = await service.parsed(schemas.PredictRequest, sent)
         points = request.points()
         if not points:
             raise ServiceError("invalid", "give 'text' or 'features', one of them, not empty.")
@@ -196,12 +206,19 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         about, least = engine.served.about, request.threshold
         return JSONResponse({"results": [_result(why, least, about) for why in explained]})
 
-    @app.post("/learn", response_model=schemas.LearnAnswer, dependencies=writing, **ROUTES["learn"])
-    async def learn(request: schemas.LearnRequest) -> Response:
+    @app.post(
+        "/learn",
+        response_model=schemas.LearnAnswer,
+        dependencies=writing,
+        openapi_extra=LEARN_BODY,
+        **ROUTES["learn"],
+    )
+    async def learn(sent: Request) -> Response:
         """Teach texts and the names of their labels; they count from now on.
 
         Labels may be new. A lesson with `ids` can be sent twice without harm.
         """
+        request = await service.parsed(schemas.LearnRequest, sent)
         _check_lesson(request, limits)
         done = await service.call(engine.learn, request.texts, request.labels, request.ids)
         return JSONResponse({"learnt": len(done.ids), **vars(done)})
@@ -212,9 +229,16 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         await service.call(engine.forget, id)
         return Response(status_code=204)
 
-    @app.post("/unlabel", status_code=204, dependencies=writing, **ROUTES["unlabel"])
-    async def unlabel(request: schemas.UnlabelRequest) -> Response:
+    @app.post(
+        "/unlabel",
+        status_code=204,
+        dependencies=writing,
+        openapi_extra=UNLABEL_BODY,
+        **ROUTES["unlabel"],
+    )
+    async def unlabel(sent: Request) -> Response:
         """Take a wrong label off a text, taught or of the training data."""
+        request = await service.parsed(schemas.UnlabelRequest, sent)
         await service.call(engine.unlabel, request.id, request.label)
         return Response(status_code=204)
 
@@ -265,11 +289,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return JSONResponse({"labels": served.n_labels, "points": served.n_points})
 
 
-def _parsed(body: bytes) -> schemas.PredictRequest:
+def _parsed(kind: type[Sent], body: bytes) -> Sent:
     """Read and checked in one go: of a point with many features this is most of the work."""
     try:
-        return schemas.PredictRequest.model_validate_json(body)
+        return kind.model_validate_json(body)
     except ValidationError as error:
+        if (n := error.error_count()) > TOLD:  # to word them takes longer than to find them
+            message = f"{n:,} fields or values are wrong. /docs says what is taken."
+            raise ServiceError("invalid", message) from None
         found = error.errors(include_url=False, include_context=False, include_input=False)
         raise RequestValidationError(
             [{**each, "loc": ("body", *each["loc"])} for each in found]

@@ -1,7 +1,8 @@
-"""How much one request may ask for, and the middleware that counts its bytes.
+"""How much one request may ask for, and the middleware that counts its bytes and values.
 
 A body is read whole before anything is done with it: one that is too large is refused without being
-kept, one that dawdles is given up.
+kept, one that dawdles is given up. Its values are counted before it is parsed: a few bytes each
+suffice for objects that take a hundred times as many, and for as many errors.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dxml.service.errors import STATUS, ServiceError, body
 
-__all__ = ["BodyLimit", "Limits"]
+__all__ = ["LARGE", "BodyLimit", "Limits", "count_values"]
+
+LARGE = 1 << 16  # bytes of a body from which on it is looked through in a thread of its own
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -29,6 +34,8 @@ class Limits:
     Attributes
     ----------
     body_bytes : int
+    values : int
+        Values in a body's JSON: items of lists and fields of objects, at any depth.
     batch : int
         Texts or points in a request.
     text_chars : int
@@ -46,6 +53,7 @@ class Limits:
     """
 
     body_bytes: int = 10 << 20
+    values: int = 250_000
     batch: int = 1000
     text_chars: int = 100_000
     name_chars: int = 1000
@@ -53,6 +61,14 @@ class Limits:
     explained: int = 16
     waiting: int = 10_000
     seconds: float = 30.0
+
+    def check_values(self, body: bytes) -> None:
+        """Refuse JSON with more values than a request may have, before it is parsed."""
+        if (n := count_values(body, self.values)) > self.values:
+            raise ServiceError(
+                "too_large",
+                f"a body may have {self.values:,} values, got {n:,}. Send fewer points at once.",
+            )
 
     def check_batch(self, n: int) -> None:
         """Refuse more texts than a request may have."""
@@ -80,6 +96,25 @@ class Limits:
                 )
 
 
+def count_values(body: bytes, enough: int = 0) -> int:
+    """Values in JSON text, lists and objects included; a bound where they are `enough` at most.
+
+    Each comes after a comma or an opening bracket that is in no string, so that an empty list or
+    object counts twice.
+
+    >>> count_values(b'{"a": ["x, [y]", 1, 2]}'), count_values(b"[]"), count_values(b"7")
+    (5, 2, 1)
+    """
+    most = 1 + sum(body.count(mark) for mark in (b",", b"[", b"{"))  # also those in strings
+    if most <= enough:
+        return most
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    codes = np.frombuffer(plain, dtype=np.uint8)
+    outside = np.cumsum(codes == ord('"'), dtype=np.uint8) % 2 == 0
+    marks = (codes == ord(",")) | (codes == ord("[")) | (codes == ord("{"))
+    return 1 + int(np.count_nonzero(marks & outside))
+
+
 class BodyLimit:
     """ASGI middleware: the body in one piece, or an error."""
 
@@ -94,6 +129,10 @@ class BodyLimit:
             return
         try:
             whole = await asyncio.wait_for(self._read(scope, receive), self.limits.seconds)
+            if whole is not None and len(whole) > LARGE:
+                await asyncio.to_thread(self.limits.check_values, whole)
+            elif whole is not None:
+                self.limits.check_values(whole)
         except TimeoutError:
             message = f"the body did not come within {self.limits.seconds:g} s."
             await _refuse(send, "slow_request", message)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from dxml.service import schemas
 from dxml.service.errors import STATUS
 
-__all__ = ["ABOUT", "ANY_ERROR", "PREDICT_BODY", "ROUTES"]
+__all__ = ["ABOUT", "ANY_ERROR", "LEARN_BODY", "PREDICT_BODY", "ROUTES", "UNLABEL_BODY"]
 
 ABOUT: dict[str, Any] = {
     "title": "dxml",
@@ -29,35 +31,27 @@ ANY_ERROR: dict[int | str, dict[str, Any]] = {
 }
 """An answer of every route, in JSON also where the route's other answers are not."""
 
-PREDICT_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": schemas.PredictRequest.model_json_schema(),
-                "examples": {
-                    "text": {
-                        "summary": "A text",
-                        "value": {"text": "A net full of fish", "top": 3},
-                    },
-                    "texts": {
-                        "summary": "Several",
-                        "value": {"text": ["fish", "soup"], "threshold": 0.2},
-                    },
-                    "explain": {
-                        "summary": "And why",
-                        "value": {"text": "fish in the soup", "top": 2, "explain": True},
-                    },
-                    "features": {
-                        "summary": "Features",
-                        "value": {"features": {"17": 0.5, "42": 1.2}, "top": 3},
-                    },
-                },
-            }
-        },
-    }
-}
-"""The body of ``/predict``, which reads it itself."""
+
+def _body(kind: type[BaseModel], **examples: tuple[str, Any]) -> dict[str, Any]:
+    """The body of a route that reads it itself; examples are a summary and a value each."""
+    content: dict[str, Any] = {"schema": kind.model_json_schema()}
+    if examples:
+        content["examples"] = {
+            name: {"summary": summary, "value": value}
+            for name, (summary, value) in examples.items()
+        }
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+PREDICT_BODY = _body(
+    schemas.PredictRequest,
+    text=("A text", {"text": "A net full of fish", "top": 3}),
+    texts=("Several", {"text": ["fish", "soup"], "threshold": 0.2}),
+    explain=("And why", {"text": "fish in the soup", "top": 2, "explain": True}),
+    features=("Features", {"features": {"17": 0.5, "42": 1.2}, "top": 3}),
+)
+LEARN_BODY = _body(schemas.LearnRequest)
+UNLABEL_BODY = _body(schemas.UnlabelRequest)
 
 _MEANING = {
     "invalid": "something is missing, unknown, or of another type than it should be.",

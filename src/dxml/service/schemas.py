@@ -33,11 +33,13 @@ def _writable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_writable)]
+Texts = Annotated[list[Text], Field(fail_fast=True)]  # one error is enough to refuse it
 Column = Annotated[int, Field(ge=0)]
 PointId = Annotated[
     str, Path(description="The id of a text, taught or of the training data.", examples=["a"])
 ]
-Features = dict[Column, FiniteFloat] | list[tuple[Column, FiniteFloat]]
+Pairs = Annotated[list[tuple[Column, FiniteFloat]], Field(fail_fast=True)]
+Features = dict[Column, FiniteFloat] | Pairs
 
 
 class _Request(BaseModel):
@@ -51,8 +53,8 @@ def _example(content: dict[str, Any]) -> ConfigDict:
 class PredictRequest(_Request):
     """Texts or features, one or many."""
 
-    text: Text | list[Text] | None = Field(None, description="A text, or a list of texts.")
-    features: Features | list[Features] | None = Field(
+    text: Text | Texts | None = Field(None, description="A text, or a list of texts.")
+    features: Features | Annotated[list[Features], Field(fail_fast=True)] | None = Field(
         None,
         description="A point as {column: value} or [[column, value], …], or a list of points; "
         "for models that were trained on features.",
@@ -112,9 +114,11 @@ class LearnRequest(_Request):
         {"texts": ["Fish soup"], "labels": [["fish soup", "ocean"]], "ids": ["a"]}
     )
 
-    texts: list[Text] = Field(min_length=1, description="What is to be learnt.")
-    labels: list[list[Text]] = Field(description="A list of names for each text; it may be empty.")
-    ids: list[Text] | None = Field(
+    texts: Texts = Field(min_length=1, description="What is to be learnt.")
+    labels: list[Texts] = Field(
+        fail_fast=True, description="A list of names for each text; it may be empty."
+    )
+    ids: Texts | None = Field(
         None, description="A text whose id is known takes the old one's place; made up by default."
     )
 
