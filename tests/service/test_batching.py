@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dxml.service.batching import Batcher
-from dxml.service.engine import Labels, Wanted
+from dxml.service.engine import Ranked, Wanted
 from dxml.service.errors import ServiceError
 
 
@@ -21,7 +21,7 @@ class Slow:
         self.go = threading.Event()
         self.batches: list[list[str]] = []
 
-    def __call__(self, wanted: Sequence[Wanted]) -> list[list[Labels] | ServiceError]:
+    def __call__(self, wanted: Sequence[Wanted]) -> list[Ranked]:
         self.go.wait(10)
         self.batches.append([str(point) for request in wanted for point in request.points])
         if "broken" in self.batches[-1]:

@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dxml.service.engine import Labels, Wanted
+from dxml.service.engine import Labels, Ranked, Wanted
 from dxml.service.errors import ServiceError
 
 __all__ = ["Batcher"]
@@ -23,7 +23,7 @@ __all__ = ["Batcher"]
 class Rank(Protocol):
     """`Engine.rank`."""
 
-    def __call__(self, wanted: Sequence[Wanted]) -> list[list[Labels] | ServiceError]: ...
+    def __call__(self, wanted: Sequence[Wanted]) -> list[Ranked]: ...
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Batcher:
             for (_, future), answer in zip(batch, answers, strict=True):
                 if future.done():  # given up meanwhile
                     continue
-                if isinstance(answer, ServiceError):
+                if isinstance(answer, Exception):
                     future.set_exception(answer)
                 else:
                     future.set_result(answer)

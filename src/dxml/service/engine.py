@@ -21,12 +21,23 @@ from dxml.service.served import Point, Served, ServedTagger, check_method, open_
 from dxml.service.store import JOURNAL, Entry, Journal
 from dxml.tagger import TakenUp, TextTagger
 
-__all__ = ["Engine", "Labels", "Learnt", "Wanted", "has_new_lessons", "take_up", "taken_up"]
+__all__ = [
+    "Engine",
+    "Labels",
+    "Learnt",
+    "Ranked",
+    "Wanted",
+    "has_new_lessons",
+    "take_up",
+    "taken_up",
+]
 
 MERGED = 1000  # texts of several lessons learnt in one go
 
 Labels = list[tuple[str, float]]
 """Names and probabilities, best first."""
+Ranked = list[Labels] | Exception
+"""What a request is answered: labels for each point, or why there are none."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,11 +93,11 @@ class Engine:
         self.served, self.applied = self._load()
         self.catch_up()
 
-    def rank(self, wanted: Sequence[Wanted]) -> list[list[Labels] | ServiceError]:
+    def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
         """Rank the points of several requests in one go; a request that is wrong gets its error."""
         with self._computing:
             served = self.catch_up()
-            answers: list[list[Labels] | ServiceError] = [[] for _ in wanted]
+            answers: list[Ranked] = [[] for _ in wanted]
             good = []
             for i, request in enumerate(wanted):
                 try:
@@ -94,14 +105,8 @@ class Engine:
                     good.append(i)
                 except ServiceError as error:
                     answers[i] = error
-            if good:
-                points = [point for i in good for point in wanted[i].points]
-                rows = served.rank(points, max(wanted[i].top for i in good)).rows()
-                for i in good:
-                    answers[i] = [
-                        [(served.names[label], p) for label, p in next(rows)[: wanted[i].top]]
-                        for _ in wanted[i].points
-                    ]
+            for i, found in zip(good, _ranked(served, [wanted[i] for i in good]), strict=True):
+                answers[i] = found
             return answers
 
     def explain(self, point: Point, top: int) -> list[dict[str, Any]]:
@@ -225,6 +230,26 @@ class Engine:
             self.reload(announce=False)
         except Exception:  # in a thread of its own, nobody else would hear of it
             _log.exception("the model was not loaded again; the old one stays")
+
+
+def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
+    """Together; where that fails each by itself, so that only those fail that cannot be ranked."""
+    if not wanted:
+        return []
+    try:
+        points = [point for request in wanted for point in request.points]
+        rows = served.rank(points, max(request.top for request in wanted)).rows()
+        return [
+            [
+                [(served.names[label], p) for label, p in next(rows)[: request.top]]
+                for _ in request.points
+            ]
+            for request in wanted
+        ]
+    except Exception as error:  # whatever is wrong with one request is not the others' fault
+        if len(wanted) > 1:
+            return [found for request in wanted for found in _ranked(served, [request])]
+        return [error]
 
 
 def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:

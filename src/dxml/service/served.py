@@ -26,6 +26,9 @@ from dxml.topk import TopK
 
 __all__ = ["Point", "Served", "ServedJoint", "ServedTagger", "check_method", "open_served"]
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Values of features are kept in 32 bits."""
+
 Point = str | Mapping[int, float]
 """What is ranked: a text, or features by their column."""
 
@@ -194,17 +197,20 @@ class ServedJoint(Served):
         return tuple(map(str, known))
 
     def check(self, points: Sequence[Point]) -> None:
-        """Refuse texts, and features that the model does not have."""
+        """Refuse texts, features that the model does not have, and values it cannot hold."""
         width = self.model.n_features_in_
         for point in points:
             if isinstance(point, str):
                 message = "this model takes features: give 'features', not 'text'."
                 raise ServiceError("invalid", message)
-            for column in point:
+            for column, value in point.items():
                 if not 0 <= column < width:
                     raise ServiceError(
                         "invalid", f"features go from 0 to {width - 1}, got {column}."
                     )
+                if not -LARGEST <= value <= LARGEST:
+                    message = f"values go up to {LARGEST:.2g}, got {value:g} for feature {column}."
+                    raise ServiceError("invalid", message)
 
     def rank(self, points: Sequence[Any], top: int) -> TopK:
         """The best labels of each point."""
