@@ -57,8 +57,11 @@ def model(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "tags"))
 
 
-def client_of(model: Path, host: str = "127.0.0.1", **settings: Any) -> TestClient:
-    return TestClient(create_app(model, **settings), base_url=f"http://{host}")
+def client_of(
+    model: Path, host: str = "127.0.0.1", peer: str = "127.0.0.1", **settings: Any
+) -> TestClient:
+    app = create_app(model, **settings)
+    return TestClient(app, base_url=f"http://{host}", client=(peer, 50_000))
 
 
 @pytest.fixture

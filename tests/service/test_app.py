@@ -293,14 +293,6 @@ def test_writes_need_the_token(model: Path) -> None:
         assert client.post("/learn", json=lesson, headers=right).status_code == 200
 
 
-def test_without_a_token_other_hosts_cannot_write(model: Path) -> None:
-    with client_of(model, host="example.org") as client:  # a proxy, or a page that pretends
-        kind, message = error_of(client.delete("/points/doc/1"), 403)
-        assert kind == "forbidden"
-        assert message.startswith("without a token, changes are taken at a loopback address only.")
-        assert names_of(client, "herring net") == ["Fishery"]
-
-
 def test_a_model_of_features(trained_joint: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(trained_joint, tmp_path / "m"))
     joint = Joint.load(folder)

@@ -27,6 +27,12 @@ def serve(
         metavar="TEXT",
         help="Needed to change the model.",
     ),
+    allow_host: list[str] = typer.Option(
+        [],
+        "--allow-host",
+        metavar="NAME",
+        help="A name that others ask it by, behind a proxy; may be given several times.",
+    ),
     quiet: bool = QUIET,
 ) -> None:
     """Serve a model over HTTP: predict, explain, learn, forget.
@@ -47,4 +53,12 @@ def serve(
             typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
 
     check_token(host, token)
-    run(model, host=host, port=port, workers=workers, token=token, announce=announce)
+    run(
+        model,
+        host=host,
+        port=port,
+        workers=workers,
+        token=token,
+        allow_hosts=allow_host,
+        announce=announce,
+    )

@@ -8,7 +8,7 @@ import gc
 import logging
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from dxml import __version__
 from dxml.exceptions import DxmlError
 from dxml.service import schemas
-from dxml.service.access import check_write
+from dxml.service.access import HostCheck, check_write
 from dxml.service.batching import Batcher
 from dxml.service.engine import Engine, Labels, Wanted
 from dxml.service.errors import STATUS, ServiceError, body
@@ -51,6 +51,7 @@ def create_app(
     limits: Limits | None = None,
     journal: str | Path | None = None,
     threads: int | None = None,
+    hosts: Sequence[str] | None = None,
 ) -> FastAPI:
     """The service of one model.
 
@@ -60,12 +61,15 @@ def create_app(
         The folder of a `TextTagger`, or of a `Joint`.
     token : str, optional
         What a request that changes something must bring; without it such requests are taken only
-        where they are addressed to this machine by a loopback name.
+        from this machine, see `dxml.service.access`.
     limits : Limits, optional
     journal : str or Path, optional
         Where lessons are kept; in the model's folder by default.
     threads : int, optional
         Threads that compute; all by default.
+    hosts : sequence of str, optional
+        Names that requests may be addressed to beside loopback names, "*" for any; by default any
+        with a token, and none without.
     """
     service = Service(Engine(model, journal), token, limits or Limits(), threads)
     app = FastAPI(
@@ -78,6 +82,8 @@ def create_app(
     )
     app.state.service = service
     app.add_middleware(BodyLimit, limits=service.limits)
+    names = (["*"] if token else []) if hosts is None else hosts
+    app.add_middleware(HostCheck, names=names)
     app.add_middleware(Counting, metrics=service.metrics)
     _add_errors(app)
     _add_routes(app, service)
@@ -162,8 +168,8 @@ class Service:
 
     def may_write(self, request: Request) -> None:
         """Refuse a change to those who may not make it."""
-        authorization = request.headers.get("authorization", "")
-        check_write(self.token, request.url.hostname or "", authorization)
+        peer = request.client.host if request.client else ""
+        check_write(self.token, peer, request.headers)
 
 
 def _use_threads(count: int | None) -> None:
@@ -180,6 +186,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     engine, limits = service.engine, service.limits
     bearer = HTTPBearer(description="The service's token, where it has one.", auto_error=False)
     writing = [Security(bearer), Depends(service.may_write)]
+    writing_json = [*writing, Depends(_json_only)]
 
     @app.post(
         "/predict",
@@ -209,7 +216,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post(
         "/learn",
         response_model=schemas.LearnAnswer,
-        dependencies=writing,
+        dependencies=writing_json,
         openapi_extra=LEARN_BODY,
         **ROUTES["learn"],
     )
@@ -232,7 +239,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post(
         "/unlabel",
         status_code=204,
-        dependencies=writing,
+        dependencies=writing_json,
         openapi_extra=UNLABEL_BODY,
         **ROUTES["unlabel"],
     )
@@ -287,6 +294,17 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         await service.reload()
         served = engine.served
         return JSONResponse({"labels": served.n_labels, "points": served.n_points})
+
+
+def _json_only(request: Request) -> None:
+    """Refuse what a form of any page could send."""
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise ServiceError(
+            "unsupported_type",
+            "this needs the header 'Content-Type: application/json', "
+            f"got {given[:80] or 'none'!r}. With curl, use --json for -d.",
+        )
 
 
 def _parsed(kind: type[Sent], body: bytes) -> Sent:

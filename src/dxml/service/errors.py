@@ -16,6 +16,7 @@ STATUS = {
     "slow_request": 408,
     "conflict": 409,
     "too_large": 413,
+    "unsupported_type": 415,
     "internal": 500,
     "busy": 503,
     "timeout": 504,

@@ -17,7 +17,7 @@ import numpy as np
 
 from dxml.service.errors import STATUS, ServiceError, body
 
-__all__ = ["LARGE", "BodyLimit", "Limits", "count_values"]
+__all__ = ["LARGE", "BodyLimit", "Limits", "count_values", "refuse"]
 
 LARGE = 1 << 16  # bytes of a body from which on it is looked through in a thread of its own
 
@@ -135,10 +135,10 @@ class BodyLimit:
                 self.limits.check_values(whole)
         except TimeoutError:
             message = f"the body did not come within {self.limits.seconds:g} s."
-            await _refuse(send, "slow_request", message)
+            await refuse(send, "slow_request", message)
             return
         except ServiceError as error:
-            await _refuse(send, error.type, error.message)
+            await refuse(send, error.type, error.message)
             return
         if whole is not None:
             await self.app(scope, _once(whole, receive), send)
@@ -177,7 +177,8 @@ def _once(whole: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(send: Send, type: str, message: str) -> None:
+async def refuse(send: Send, type: str, message: str) -> None:
+    """Answer with an error before the body is read, and hang up."""
     content = json.dumps(body(type, message)).encode()
     headers = [
         (b"content-type", b"application/json"),

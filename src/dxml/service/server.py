@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dxml.exceptions import ParameterError
-from dxml.service.access import check_token
+from dxml.service.access import check_token, is_loopback
 from dxml.service.limits import Limits
 from dxml.service.served import check_method
 from dxml.service.store import JOURNAL, Journal
@@ -30,6 +30,7 @@ def serve(
     port: int = 8000,
     workers: int = 1,
     token: str | None = None,
+    allow_hosts: Sequence[str] = (),
     announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a model until told to stop.
@@ -42,6 +43,9 @@ def serve(
         Processes; they see each other's lessons.
     token : str, optional
         Needed for an address that others can reach.
+    allow_hosts : sequence of str
+        Names, beside loopback names, that requests may be addressed to; at an address that others
+        can reach any by default.
     announce : callable
         Called when nothing that can be known before stands in the way.
     """
@@ -59,12 +63,14 @@ def serve(
         "host": host,
         "port": port,
         "access_log": False,
+        "proxy_headers": False,  # else a request could say where it comes from
         "log_level": "warning",
         "timeout_graceful_shutdown": int(Limits().seconds),
     }
     _check_free(host, port)
+    hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]
     if workers == 1:
-        app = create_app(model, token=token)
+        app = create_app(model, token=token, hosts=hosts)
         announce()
         uvicorn.run(app, **settings)  # type: ignore[arg-type]
         return
@@ -72,7 +78,8 @@ def serve(
     Journal(Path(model) / JOURNAL).close()
     announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
-    os.environ[_SETTINGS] = json.dumps({"model": str(model), "token": token, "threads": threads})
+    worker = {"model": str(model), "token": token, "threads": threads, "hosts": hosts}
+    os.environ[_SETTINGS] = json.dumps(worker)
     where = "dxml.service.server:app_of_a_worker"
     uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
 
