@@ -214,8 +214,27 @@ def test_an_extended_kernel_solves_its_block(sparse: bool) -> None:
     )
     assert (related.votes == some.votes).all()  # labels are told apart before they are related
     own = some.scores(X, cpu)
-    assert related.scores(X, cpu)[:, :3] == pytest.approx(own[:, :3] + own[:, :3] @ relations)
+    told = own[:, :3] + own[:, :3] @ relations
+    assert related.scores(X, cpu)[:, :3] == pytest.approx(told, rel=1e-5)
     assert (related.scores(X, cpu)[:, 3] == own[:, 3]).all()  # the new label, to no other
+    padded = related.all_relations
+    assert padded is not None and padded.shape == (4, 4) and not padded[3].any()
+    assert (padded[:3, :3] == relations).all() and not padded[:, 3].any()
+
+
+def test_new_labels_take_no_room_among_the_relations() -> None:
+    """A table of every label with every other would have 160 GB here."""
+    rng = np.random.default_rng(0)
+    X, cpu = sp.csr_matrix(rng.random((6, 4), dtype=np.float32)), torch.device("cpu")
+    Y = sp.csr_matrix(rng.random((5, 3)) < 0.5)
+    known = fit_kernel(X[:5], Y, Kernel("gauss", 2, 0.1), cpu)
+    known = replace(known, relations=np.eye(3, dtype=np.float32))
+    many = 200_000
+    wide = sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(5, many))
+    last = sp.csr_matrix(([True], ([0], [many - 1])), shape=(1, many))
+    grown = extend_kernel(known, wide, X[5:], last, np.arange(5), cpu)
+    assert grown.relations is not None and grown.relations.shape == (3, 3)
+    assert grown.scores(X[5:], cpu)[0].argmax() == many - 1
 
 
 def test_a_text_that_says_nothing_teaches_nothing(planted: Dataset) -> None:

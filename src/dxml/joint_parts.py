@@ -304,8 +304,8 @@ class Parts:
             gauss = float(kernel.kind == "gauss")
             saved["kernel.settings"] = np.array([gauss, kernel.gamma, kernel.ridge, kernel.pull])
             saved |= pack("kernel.votes", self.kernel.votes, VOTES[precision])
-            if self.kernel.relations is not None:
-                saved |= pack("kernel.relations", self.kernel.relations, VOTES[precision])
+            if (relations := self.kernel.all_relations) is not None:
+                saved |= pack("kernel.relations", relations, VOTES[precision])
         if self.wide is not None:
             for name, array in self.wide.arrays().items():
                 saved |= pack(name, array, precision)

@@ -244,15 +244,7 @@ def extend_kernel(
         known,
         points=_below(known.points, fresh),
         votes=votes,
-        relations=_grown(known.relations, Y.shape[1]),
     )
-
-
-def _grown(relations: Floats | None, n_labels: int) -> Floats | None:
-    """New labels are related to none."""
-    if relations is None:
-        return None
-    return np.pad(relations, (0, n_labels - len(relations)))
 
 
 def _below(first: Rows, second: Rows) -> Rows:
@@ -271,8 +263,9 @@ class KernelVote:
     points : csr_matrix, or float32 array if over half full, (n_points, n_features)
     votes : float32 (n_points, n_labels)
     kernel : Kernel
-    relations : float32 (n_labels, n_labels) or None
-        What a score of one label adds to the others.
+    relations : float32 (n_related, n_related) or None
+        What a score of one label adds to the others. They are of the first labels: those that came
+        later, by `extend_kernel`, are related to none, and take no room here.
     """
 
     points: Rows
@@ -288,10 +281,19 @@ class KernelVote:
         own = self.own_scores(X, device)
         if self.relations is None:
             return own
-        said = torch.from_numpy(own).to(device)
+        n_related = len(self.relations)
+        said = torch.from_numpy(own[:, :n_related]).to(device)
         with _full_precision():
             related = said @ torch.from_numpy(self.relations).to(device)
-        return (said + related).cpu().numpy()
+        own[:, :n_related] = (said + related).cpu().numpy()
+        return own
+
+    @property
+    def all_relations(self) -> Floats | None:
+        """The relations of all labels, (n_labels, n_labels), as a saved model holds them."""
+        if self.relations is None:
+            return None
+        return np.pad(self.relations, (0, self.votes.shape[1] - len(self.relations)))
 
     def own_scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels by the points' votes alone."""

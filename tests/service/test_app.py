@@ -192,7 +192,9 @@ def test_an_unexpected_error_is_told_without_details(model: Path) -> None:
 
 
 def test_limits(model: Path) -> None:
-    limits = Limits(body_bytes=2000, batch=3, text_chars=50, name_chars=9, top=7, explained=1)
+    limits = Limits(
+        body_bytes=2000, batch=3, text_chars=50, name_chars=9, top=7, explained=1, labels=2
+    )
     with client_of(model, limits=limits) as client:
         for sent, message in (
             ({"text": "x" * 3000}, "a body may have 2,000 bytes."),
@@ -208,7 +210,17 @@ def test_limits(model: Path) -> None:
         lesson = {"texts": ["x"], "labels": [["n" * 10]]}
         message = "a label may have 9 characters: nnnnnnnnnn…"
         assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
+        lesson = {"texts": ["x", "y"], "labels": [[], ["a", "b", "c"]]}
+        message = "a text may have 2 labels, text 1 has 3."
+        assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
         assert names_of(client, "herring net") == ["Fishery"]
+
+
+def test_a_lesson_of_new_labels_alone_is_refused(client: TestClient) -> None:
+    lesson = {"texts": ["x"] * 80, "labels": [[f"{i}-{j}" for j in range(1000)] for i in range(80)]}
+    message = "a request may have 1,000 new labels, got 80,000."
+    assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
+    assert client.get("/health").json()["lessons"] == 0
 
 
 def test_values_are_counted_before_anything_is_parsed(

@@ -71,7 +71,8 @@ def create_app(
         Names that requests may be addressed to beside loopback names, "*" for any; by default any
         with a token, and none without.
     """
-    service = Service(Engine(model, journal), token, limits or Limits(), threads)
+    limits = limits or Limits()
+    service = Service(Engine(model, journal, limits), token, limits, threads)
     app = FastAPI(
         version=__version__,
         lifespan=service.lifespan,
@@ -344,9 +345,7 @@ def _check_lesson(request: schemas.LearnRequest, limits: Limits) -> None:
         if found is not None and len(found) != len(request.texts):
             message = f"there are {len(request.texts)} texts but {len(found)} of {what}."
             raise ServiceError("invalid", message)
-    for row in request.labels:
-        limits.check_batch(len(row))
-        limits.check_names("a label", row)
+    limits.check_labels(request.labels)
     if request.ids is not None:
         limits.check_names("an id", request.ids)
         if len(set(request.ids)) < len(request.ids):

@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dxml.exceptions import ParameterError
 from dxml.service.errors import ServiceError
+from dxml.service.limits import Limits
 from dxml.service.served import Point, Served, ServedTagger, check_method, open_served
-from dxml.service.store import JOURNAL, Entry, Journal
+from dxml.service.store import JOURNAL, Action, Entry, Journal
 from dxml.tagger import TakenUp, TextTagger
 
 __all__ = [
@@ -71,6 +72,8 @@ class Engine:
         A saved `TextTagger` or `Joint`.
     journal : str or Path, optional
         Where lessons are kept; in the model's folder by default.
+    limits : Limits, optional
+        How much may be taught.
 
     Attributes
     ----------
@@ -82,15 +85,21 @@ class Engine:
         How often a model was opened.
     """
 
-    def __init__(self, folder: str | Path, journal: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        journal: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.folder = Path(folder)
+        self.limits = limits or Limits()
         check_method(self.folder)  # before a journal is made where no model is
         self.journal = Journal(self.folder / JOURNAL if journal is None else journal)
         self._computing = threading.RLock()
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
         self.loads = 1
-        self.served, self.applied = self._load()
+        self.served, self.applied, self._saved_labels = self._load()
         self.catch_up()
 
     def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
@@ -127,30 +136,34 @@ class Engine:
         labels: Sequence[Sequence[str]],
         ids: Sequence[str] | None = None,
     ) -> Learnt:
-        """Keep a lesson, then apply it; it is on the disk when this returns."""
+        """Learn a lesson and keep it; it is on the disk when this returns.
+
+        One that cannot be learnt is not kept: it would be in the way at every start.
+        """
         with self._computing:
             served = self._teachable()
+            taught = {name for row in labels for name in row}
+            unknown, columns = taught.difference(served.names), len(served.names)
+            self.limits.check_room(len(unknown), columns - self._saved_labels, self.journal.size())
             known = {name for name, _ in served.labels("")}
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
             content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
             mute = [named[i] for i in served.tagger.without_known_words(texts)]
-            self.journal.append("learn", content)
-            self.catch_up()
-            return Learnt(named, sorted({name for row in labels for name in row} - known), mute)
+            self._keep(served, "learn", content)
+            return Learnt(named, sorted(taught - known), mute)
 
     def forget(self, id: str) -> None:
-        """Keep that a text is to be forgotten, then forget it."""
+        """Forget a text, and keep that it was forgotten."""
         with self._computing:
             served = self._teachable()
             if id not in served.ids:
                 raise ServiceError("not_found", f"there is no text with the id {id!r}.")
             if len(served.ids) == 1:
                 raise ServiceError("conflict", "the last text cannot be forgotten.")
-            self.journal.append("forget", {"id": id})
-            self.catch_up()
+            self._keep(served, "forget", {"id": id})
 
     def unlabel(self, id: str, name: str) -> None:
-        """Keep that a label is to be taken off a text, then take it off."""
+        """Take a label off a text, and keep that it was taken off."""
         with self._computing:
             served = self._teachable()
             if id not in served.ids:
@@ -158,7 +171,19 @@ class Engine:
             if name not in served.labels_of(id):
                 message = f"the text {id!r} does not carry the label {name!r}."
                 raise ServiceError("not_found", message)
-            self.journal.append("unlabel", {"id": id, "label": name})
+            self._keep(served, "unlabel", {"id": id, "label": name})
+
+    def _keep(self, served: ServedTagger, action: Action, content: Mapping[str, Any]) -> None:
+        """Apply a lesson, then commit it to the journal; what fails leaves both as they were."""
+        try:
+            after = _changed(served, [Entry(0, action, content)])
+        except MemoryError:
+            message = "there is not enough memory to learn this; nothing was kept. Send less."
+            raise ServiceError("too_large", message) from None
+        number = self.journal.append(action, content)
+        if number == self.applied + 1:
+            self.served, self.applied = after, number
+        else:  # others have written meanwhile, and theirs comes first
             self.catch_up()
 
     def catch_up(self) -> Served:
@@ -180,9 +205,10 @@ class Engine:
             Tell the other processes that share the journal to do so too.
         """
         with self._loading:
-            served, applied = self._load()
+            served, applied, saved_labels = self._load()
             with self._computing:
                 self.served, self.applied = served, applied
+                self._saved_labels = saved_labels
                 self.loads += 1
                 self.catch_up()  # with what was taught meanwhile
             if announce:
@@ -200,15 +226,19 @@ class Engine:
             raise ServiceError("conflict", message)
         return served
 
-    def _load(self) -> tuple[Served, int]:
-        """The model of the folder with all lessons there were before it was opened; their last."""
+    def _load(self) -> tuple[Served, int, int]:
+        """The model of the folder with all lessons there were before it was opened; their last.
+
+        The labels that it had without them come third.
+        """
         last = self.journal.last()
         served = open_served(self.folder)
+        saved_labels = len(served.names)
         known = served.taken_up_from(self.journal.identity)
         served, _ = self._taught(served, known, last)
         with self._computing:  # ranks a point: the first request need not wait for the compiler
             served.joint.predict_topk(served.joint.parts_.points[:1], 1)
-        return served, max(last, known)
+        return served, max(last, known), saved_labels
 
     def _taught(self, served: Served, applied: int, last: int) -> tuple[Served, bool]:
         """The model with the entries up to the last; whether another process wished to reload."""
@@ -319,27 +349,9 @@ def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
 
 
 def _apply(served: Served, step: Sequence[Entry]) -> Served:
-    """The model after these entries; one that cannot be applied is left out and logged.
-
-    Two processes may both have forgotten a text, or another model may have come that never had it.
-    """
-    if not isinstance(served, ServedTagger) or step[0].action == "reload":
-        return served
+    """The model after these entries; one that cannot be applied is left out and logged."""
     try:
-        if step[0].action == "forget":
-            id = step[0].content["id"]
-            return served.forgotten(id) if id in served.ids else served
-        if step[0].action == "unlabel":
-            id, name = step[0].content["id"], step[0].content["label"]
-            known = id in served.ids and name in served.labels_of(id)
-            return served.unlabelled(id, name) if known else served
-        lessons: dict[str, tuple[str, list[str]]] = {}
-        for entry in step:
-            content = entry.content
-            rows = zip(content["texts"], content["labels"], strict=True)
-            lessons |= dict(zip(content["ids"], rows, strict=True))  # the last of an id counts
-        texts, labels = zip(*lessons.values(), strict=True)
-        return served.learnt(texts, labels, list(lessons))
+        return _changed(served, step)
     except Exception:  # whatever is wrong with a lesson must not stop the service
         if len(step) > 1:
             for entry in step:
@@ -347,3 +359,26 @@ def _apply(served: Served, step: Sequence[Entry]) -> Served:
             return served
         _log.exception("entry %d of the journal was left out", step[0].number)
         return served
+
+
+def _changed(served: Served, step: Sequence[Entry]) -> Served:
+    """The model after these entries.
+
+    Two processes may both have forgotten a text, or another model may have come that never had it.
+    """
+    if not isinstance(served, ServedTagger) or step[0].action == "reload":
+        return served
+    if step[0].action == "forget":
+        id = step[0].content["id"]
+        return served.forgotten(id) if id in served.ids else served
+    if step[0].action == "unlabel":
+        id, name = step[0].content["id"], step[0].content["label"]
+        known = id in served.ids and name in served.labels_of(id)
+        return served.unlabelled(id, name) if known else served
+    lessons: dict[str, tuple[str, list[str]]] = {}
+    for entry in step:
+        content = entry.content
+        rows = zip(content["texts"], content["labels"], strict=True)
+        lessons |= dict(zip(content["ids"], rows, strict=True))  # the last of an id counts
+    texts, labels = zip(*lessons.values(), strict=True)
+    return served.learnt(texts, labels, list(lessons))

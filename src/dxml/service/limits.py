@@ -42,6 +42,15 @@ class Limits:
         Characters of a text.
     name_chars : int
         Characters of a label's name, and of an id.
+    labels : int
+        Labels of a text that is taught.
+    new_labels : int
+        Labels in a request that the model does not know.
+    taught_labels : int
+        Labels that were taught since the model in the folder was saved. The model keeps numbers
+        for each point and label, so each takes far more room than its name.
+    journal_bytes : int
+        Size of the journal, from which on nothing more is taught.
     top : int
         Labels a text.
     explained : int
@@ -57,6 +66,10 @@ class Limits:
     batch: int = 1000
     text_chars: int = 100_000
     name_chars: int = 1000
+    labels: int = 1000
+    new_labels: int = 1000
+    taught_labels: int = 10_000
+    journal_bytes: int = 1 << 30
     top: int = 1000
     explained: int = 16
     waiting: int = 10_000
@@ -84,6 +97,42 @@ class Limits:
                     "too_large",
                     f"a text may have {self.text_chars:,} characters, text {i} has {len(text):,}.",
                 )
+
+    def check_labels(self, rows: list[list[str]]) -> None:
+        """Refuse texts with too many labels, and names that are empty or too long."""
+        for i, row in enumerate(rows):
+            if len(row) > self.labels:
+                message = f"a text may have {self.labels:,} labels, text {i} has {len(row):,}."
+                raise ServiceError("too_large", message)
+            self.check_names("a label", row)
+
+    def check_room(self, new: int, taught: int, journal_bytes: int) -> None:
+        """Refuse a lesson with too many new labels, or after too many others.
+
+        Parameters
+        ----------
+        new : int
+            Labels of the lesson that the model does not know.
+        taught : int
+            Labels that were taught before it.
+        journal_bytes : int
+            Size of the journal.
+        """
+        if new > self.new_labels:
+            message = f"a request may have {self.new_labels:,} new labels, got {new:,}."
+            raise ServiceError("too_large", message)
+        if new and taught + new > self.taught_labels:
+            raise ServiceError(
+                "conflict",
+                f"{taught:,} new labels were taught, and {self.taught_labels:,} may be. Take them "
+                "up into the model with 'dxml learn --journal', then teach more.",
+            )
+        if journal_bytes > self.journal_bytes:
+            raise ServiceError(
+                "conflict",
+                f"the journal may have {self.journal_bytes:,} bytes, and has {journal_bytes:,}. "
+                "Train a model on what was taught, and start with an empty journal.",
+            )
 
     def check_names(self, what: str, names: list[str]) -> None:
         """Refuse names and ids that are empty or too long."""

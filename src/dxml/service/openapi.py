@@ -59,7 +59,8 @@ _MEANING = {
     "unauthorized": "the token is missing or wrong.",
     "forbidden": "without a token, changes are taken from this machine only.",
     "not_found": "there is no such text, or it does not carry the label.",
-    "conflict": "a model of features cannot be taught texts; the last text cannot be forgotten.",
+    "conflict": "a model of features cannot be taught texts; the last text cannot be forgotten; "
+    "too many new labels, or too much in all, was taught.",
     "unsupported_type": "a change must be sent as `application/json`.",
     "too_large": "more than one request may have.",
     "internal": "something went wrong in the service; its log says what.",

@@ -1,6 +1,6 @@
 """The journal: everything taught, in the order it was taught, in SQLite beside the model.
 
-A lesson is committed, and on the disk (WAL, ``synchronous=FULL``), before it is applied; a process
+A lesson is committed, and on the disk (WAL, ``synchronous=FULL``), before it is answered; a process
 that is killed at any moment finds it again when it starts. Several processes may write to one
 journal; each asks for what came after the last entry it has applied, so all apply the same lessons
 in the same order.
@@ -134,6 +134,14 @@ class Journal:
                 (number, PAGE),
             ).fetchall()
         return [Entry(number, action, json.loads(content)) for number, action, content in rows]
+
+    def size(self) -> int:
+        """Bytes of all entries, as they lie in the file."""
+        with self._lock:
+            [pages] = self._connection.execute("PRAGMA page_count").fetchone()
+            [free] = self._connection.execute("PRAGMA freelist_count").fetchone()
+            [page] = self._connection.execute("PRAGMA page_size").fetchone()
+        return int((pages - free) * page)
 
     def has_lessons_after(self, number: int) -> bool:
         """Whether anything was taught after this entry; wishes to reload teach nothing."""
