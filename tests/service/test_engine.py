@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dxml.exceptions import ModelFormatError
 from dxml.service.engine import Engine, Wanted
 from dxml.service.errors import ServiceError
 from dxml.service.limits import Limits
 from dxml.service.served import ServedTagger
+from dxml.service.store import JOURNAL, Journal
 
 
 def test_a_number_that_is_too_large_fails_alone(trained_joint: Path, tmp_path: Path) -> None:
@@ -116,3 +120,98 @@ def test_how_much_may_be_taught(model: Path) -> None:
         full.learn(["net"], [["Fishery"]])
     assert full.journal.last() == 3
     full.close()
+
+
+def move_away(model: Path) -> None:
+    shutil.move(model, model.with_name("old"))
+
+
+Away = pytest.mark.parametrize("away", [move_away, shutil.rmtree])
+
+
+def taught(engine: Engine) -> list[str]:
+    return sorted(id for id in engine.served.tagger.ids_ if len(id) == 1)  # type: ignore[attr-defined]
+
+
+def learn(engine: Engine, *ids: str) -> None:
+    engine.learn(["herring soup"] * len(ids), [["Fish soup"]] * len(ids), ids)
+
+
+@Away
+def test_lessons_follow_where_the_folder_was_replaced(
+    model: Path, trained: Path, away: Callable[[Path], None]
+) -> None:
+    engine = Engine(model)
+    learn(engine, "a", "b")
+    engine.forget("b")
+    away(model)
+    shutil.copytree(trained, model)
+    engine.reload()
+    assert taught(engine) == ["a"]
+    learn(engine, "c")
+    engine.close()
+    again = Engine(model)
+    assert taught(again) == ["a", "c"]
+    actions = [entry.action for entry in again.journal.after(0)]
+    assert actions == ["learn", "forget", "reload", "learn"]
+    again.close()
+
+
+@Away
+def test_a_lesson_after_the_folder_was_replaced_goes_into_the_new_one(
+    model: Path, trained: Path, away: Callable[[Path], None]
+) -> None:
+    engine = Engine(model)
+    learn(engine, "a")
+    away(model)
+    with pytest.raises(ModelFormatError, match="no model here"):
+        learn(engine, "b")
+    assert not model.exists() and taught(engine) == ["a"]
+    shutil.copytree(trained, model)
+    learn(engine, "c")  # nobody has asked for a reload
+    engine.close()
+    again = Engine(model)
+    assert taught(again) == ["a", "c"]
+    again.close()
+
+
+def test_a_copy_that_has_its_own_journal_takes_over_what_it_has_not(model: Path) -> None:
+    engine = Engine(model)
+    learn(engine, "a", "b")
+    engine.forget("b")
+    copy = shutil.copytree(model, model.with_name("copy"))
+    journal = Journal(copy / JOURNAL)  # taught, then tidied up, before it takes its place
+    journal.append("learn", {"texts": ["net"], "labels": [["Fishery"]], "ids": ["x"]})
+    journal.compact()
+    journal.close()
+    learn(engine, "c")
+    shutil.move(model, model.with_name("old"))
+    shutil.move(copy, model)
+    engine.reload()
+    assert taught(engine) == ["a", "c", "x"]
+    engine.reload()
+    learnt = [e.content["ids"] for e in engine.journal.after(0) if e.action == "learn"]
+    assert learnt == [["a"], ["x"], ["c"]]
+    engine.close()
+
+
+def test_every_worker_follows_and_nothing_comes_twice(model: Path, trained: Path) -> None:
+    one, two = Engine(model), Engine(model)
+    learn(one, "a")
+    learn(two, "b")
+    shutil.rmtree(model)
+    shutil.copytree(trained, model)
+    one.reload()
+    learn(two, "c")
+    learn(one, "d")
+    deadline = time.monotonic() + 20
+    while taught(two) != list("abcd") and time.monotonic() < deadline:
+        two.catch_up()
+    for engine in (one, two):
+        engine.catch_up()
+        assert taught(engine) == list("abcd")
+    learnt = [e.content["ids"] for e in one.journal.after(0) if e.action == "learn"]
+    assert sorted(learnt) == [["a"], ["b"], ["c"], ["d"]]
+    for engine in (one, two):
+        with engine._loading:
+            engine.close()

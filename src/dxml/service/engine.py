@@ -7,8 +7,10 @@ beside takes the lock only for each piece of work, so requests are answered mean
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,7 +101,7 @@ class Engine:
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
         self.loads = 1
-        self.served, self.applied, self._saved_labels = self._load()
+        self.served, self.applied, self._saved_labels = self._load(self.journal)
         self.catch_up()
 
     def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
@@ -140,6 +142,7 @@ class Engine:
 
         One that cannot be learnt is not kept: it would be in the way at every start.
         """
+        self._follow()
         with self._computing:
             served = self._teachable()
             taught = {name for row in labels for name in row}
@@ -154,6 +157,7 @@ class Engine:
 
     def forget(self, id: str) -> None:
         """Forget a text, and keep that it was forgotten."""
+        self._follow()
         with self._computing:
             served = self._teachable()
             if id not in served.ids:
@@ -164,6 +168,7 @@ class Engine:
 
     def unlabel(self, id: str, name: str) -> None:
         """Take a label off a text, and keep that it was taken off."""
+        self._follow()
         with self._computing:
             served = self._teachable()
             if id not in served.ids:
@@ -190,7 +195,7 @@ class Engine:
         """Apply what is new in the journal, whoever wrote it; the model as it is then."""
         with self._computing:
             if (last := self.journal.last()) != self.applied:
-                self.served, wished = self._taught(self.served, self.applied, last)
+                self.served, wished = self._taught(self.journal, self.served, self.applied, last)
                 self.applied = last
                 if wished:
                     threading.Thread(target=self._reload_quietly, daemon=True).start()
@@ -205,15 +210,49 @@ class Engine:
             Tell the other processes that share the journal to do so too.
         """
         with self._loading:
-            served, applied, saved_labels = self._load()
+            old, new = self.journal, self._journal_in_place()
+            try:
+                served, applied, saved_labels = self._load(new)
+            except BaseException:
+                if new is not old:
+                    new.close()
+                raise
             with self._computing:
-                self.served, self.applied = served, applied
+                self._take_over(new, served)  # with what was taught meanwhile
+                self.journal, self.served, self.applied = new, served, applied
                 self._saved_labels = saved_labels
                 self.loads += 1
-                self.catch_up()  # with what was taught meanwhile
+                self.catch_up()
             if announce:
-                self.journal.append("reload", {"by": self._name})
+                new.append("reload", {"by": self._name})
+            if announce and new is not old:  # for those that still have it open
+                with contextlib.suppress(sqlite3.Error):
+                    old.append("reload", {"by": self._name})
+            if new is not old:
+                old.close()
             return self.served
+
+    def _journal_in_place(self) -> Journal:
+        """The journal, or that of the folder that took the place of its folder."""
+        if self.journal.in_place():
+            return self.journal
+        check_method(self.folder)  # before a journal is made where no model is
+        return Journal(self.journal.path)
+
+    def _take_over(self, journal: Journal, served: Served) -> None:
+        """Lessons that were kept in a journal whose folder was replaced, into another."""
+        if journal is not self.journal:
+            known = served.taken_up_from(self.journal.identity)
+            if n := journal.take_over(self.journal, known):
+                _log.warning("%s was replaced; it took over %d lessons", journal.path, n)
+
+    def _follow(self) -> None:
+        """Where the folder was replaced, go on with what is there now.
+
+        A lesson that is kept in the old one would be gone at the next start.
+        """
+        if not self.journal.in_place():
+            self.reload()
 
     def close(self) -> None:
         """Close the journal."""
@@ -226,25 +265,30 @@ class Engine:
             raise ServiceError("conflict", message)
         return served
 
-    def _load(self) -> tuple[Served, int, int]:
+    def _load(self, journal: Journal) -> tuple[Served, int, int]:
         """The model of the folder with all lessons there were before it was opened; their last.
 
         The labels that it had without them come third.
         """
-        last = self.journal.last()
+        last = journal.last()
         served = open_served(self.folder)
+        if journal is not self.journal:
+            self._take_over(journal, served)
+            last = journal.last()
         saved_labels = len(served.names)
-        known = served.taken_up_from(self.journal.identity)
-        served, _ = self._taught(served, known, last)
+        known = served.taken_up_from(journal.identity)
+        served, _ = self._taught(journal, served, known, last)
         with self._computing:  # ranks a point: the first request need not wait for the compiler
             served.joint.predict_topk(served.joint.parts_.points[:1], 1)
         return served, max(last, known), saved_labels
 
-    def _taught(self, served: Served, applied: int, last: int) -> tuple[Served, bool]:
+    def _taught(
+        self, journal: Journal, served: Served, applied: int, last: int
+    ) -> tuple[Served, bool]:
         """The model with the entries up to the last; whether another process wished to reload."""
         wished = False
         while applied < last:
-            entries = [entry for entry in self.journal.after(applied) if entry.number <= last]
+            entries = [entry for entry in journal.after(applied) if entry.number <= last]
             if not entries:  # made void and dropped by another process just now
                 break
             for step in _steps(entries):

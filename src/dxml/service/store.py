@@ -7,14 +7,17 @@ in the same order.
 
 Lessons are applied on top of the model that is in the folder, also after another one was put there.
 A model that has taken lessons up says of which journal and up to which entry, and only what came
-later is applied to it. What later entries have made void can be dropped (`Journal.compact`): the
-rest leads any model to the same texts and labels.
+later is applied to it. Where another folder took the place of the model's, its journal takes over
+the lessons of the old one (`Journal.take_over`). What later entries have made void can be dropped
+(`Journal.compact`): the rest leads any model to the same texts and labels.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
 import secrets
 import sqlite3
 import threading
@@ -85,6 +88,11 @@ class Journal:
         if version < VERSION:  # else opening it leaves the file as it is
             self._make()
         [self.identity] = self._connection.execute("SELECT name FROM identity").fetchone()
+        self._file = _file_at(self.path)
+
+    def in_place(self) -> bool:
+        """Whether the file at the path is still the one that is open."""
+        return _file_at(self.path) == self._file
 
     def _make(self) -> None:
         """The tables, or those that an older version had not."""
@@ -135,6 +143,41 @@ class Journal:
             ).fetchall()
         return [Entry(number, action, json.loads(content)) for number, action, content in rows]
 
+    def take_over(self, other: Journal, after: int = 0) -> int:
+        """Append the lessons of another journal, with their times, that are not here yet.
+
+        It may be a copy of this one: then those after the last entry that both have.
+
+        Parameters
+        ----------
+        after : int
+            The last entry of the other that need not be taken over.
+
+        Returns
+        -------
+        Entries that were taken over.
+        """
+        with other._lock:
+            theirs = other._connection.execute(
+                "SELECT number, time, action, content FROM lessons "
+                "WHERE number > ? AND action != 'reload' ORDER BY number",
+                (after,),
+            ).fetchall()
+        with self._transaction() as connection:
+            numbered, known = set(), set()
+            for number, *entry in connection.execute(
+                "SELECT number, time, action, content FROM lessons"
+            ):
+                numbered.add((number, entry[0]))
+                known.add(_digest(*entry))
+            common = [row[0] for row in theirs if row[:2] in numbered]
+            shared = max(common, default=0) if other.identity == self.identity else 0
+            new = [row[1:] for row in theirs if row[0] > shared and _digest(*row[1:]) not in known]
+            connection.executemany(
+                "INSERT INTO lessons (time, action, content) VALUES (?, ?, ?)", new
+            )
+        return len(new)
+
     def size(self) -> int:
         """Bytes of all entries, as they lie in the file."""
         with self._lock:
@@ -183,6 +226,20 @@ class Journal:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever its name."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _digest(time: float, action: str, content: str) -> tuple[float, str, bytes]:
+    """Of an entry and no other."""
+    return time, action, hashlib.sha256(content.encode()).digest()
 
 
 def _still_valid(
