@@ -53,6 +53,7 @@ def serve(
         import uvicorn
 
         from dxml.service.app import create_app
+        from dxml.service.connections import Connection
     except ModuleNotFoundError as error:
         raise ParameterError(
             f"serving needs FastAPI and uvicorn ({error.name} is missing). "
@@ -65,6 +66,8 @@ def serve(
         "access_log": False,
         "proxy_headers": False,  # else a request could say where it comes from
         "log_level": "warning",
+        "http": Connection,
+        "ws": "none",
         "timeout_graceful_shutdown": int(Limits().seconds),
     }
     _check_free(host, port)
