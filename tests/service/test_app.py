@@ -349,6 +349,14 @@ def test_metrics(client: TestClient) -> None:
     assert "# TYPE dxml_request_seconds histogram" in lines
 
 
+def test_methods_that_clients_make_up_are_counted_together(client: TestClient) -> None:
+    for i in range(20):
+        client.request(f"MADE{i}", "/health")
+    text = client.get("/metrics").text
+    assert "MADE" not in text
+    assert re.search(r'dxml_requests_total\{method="other",path=".*",status="405".*\} 20\n', text)
+
+
 def test_another_model_is_put_in_place_and_lessons_stay(client: TestClient, model: Path) -> None:
     lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
     client.post("/learn", json=lesson)

@@ -18,6 +18,8 @@ __all__ = ["Counting", "Metrics"]
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency's buckets, in seconds."""
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+"""Counted by their names; clients can make up any number of others."""
 _TYPES = {status: type for type, status in STATUS.items()}
 
 
@@ -32,6 +34,7 @@ class Metrics:
 
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count one request."""
+        method = method if method in METHODS else "other"
         self.requests[method, path, status] += 1
         if status >= 400:
             self.errors[_TYPES.get(status, str(status))] += 1
