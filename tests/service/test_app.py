@@ -54,7 +54,7 @@ def test_threshold_and_explain(client: TestClient, model: Path) -> None:
     assert {word for word, _ in why["words"][:2]} == {"herring", "net"}
     assert why["from_head"] + why["from_neighbours"] == pytest.approx(1)
     assert why["neighbours"][0]["labels"] == ["Fishery"]
-    none = client.post("/predict", json=asked | {"threshold": 1.1, "explain": False}).json()
+    none = client.post("/predict", json=asked | {"threshold": 1, "explain": False}).json()
     assert none == {"results": [{"labels": []}]}
 
 
@@ -141,6 +141,8 @@ def test_health_and_openapi(client: TestClient) -> None:
         ({"text": "a", "top": 0}, "top: "),
         ({"text": "a", "tpo": 1}, "tpo: "),
         ({"text": 3}, "text: Input should be a valid string"),
+        ({"text": "a", "threshold": 2}, "threshold: Input should be less than or equal to 1"),
+        ({"text": "a", "threshold": -0.1}, "threshold: Input should be greater than or equal to 0"),
     ],
 )
 def test_wrong_requests(client: TestClient, sent: dict[str, Any], message: str) -> None:
@@ -179,6 +181,36 @@ def test_other_errors_have_the_same_shape(client: TestClient) -> None:
         headers={"content-type": "application/json"},
     )
     assert error_of(lone, 422)[0] == "invalid"
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/page/index.html", "/health"])
+def test_only_the_head_of_an_answer(client: TestClient, path: str) -> None:
+    head, whole = client.head(path), client.get(path)
+    assert head.status_code == whole.status_code == 200
+    assert head.headers["content-length"] == whole.headers["content-length"]
+
+
+def test_half_a_character_in_a_request(client: TestClient) -> None:
+    for path, sent in (
+        ("/predict", b'{"text": "\\ud800"}'),
+        ("/unlabel", b'{"id": "\\udfff", "label": "a"}'),
+        ("/learn", b'{"texts": ["\\ud800"], "labels": [["a"]]}'),
+    ):
+        headers = {"content-type": "application/json"}
+        assert error_of(client.post(path, content=sent, headers=headers), 422)[0] == "invalid"
+    assert client.get("/labels?query=%ED%A0%80").status_code == 200
+    assert error_of(client.delete("/points/%ED%A0%80"), 404)[0] == "not_found"
+
+
+def test_half_a_character_in_a_model(tmp_path: Path) -> None:
+    """Tables with such names are refused, but a tagger can be trained without a table."""
+    texts, labels = make_texts(40)
+    odd = [["Half \ud800" if name == "Fishery" else name for name in row] for row in labels]
+    tagger = TextTagger(device="cpu", candidates="nearest", width=0).fit(texts, odd)
+    with client_of(tagger.save(tmp_path / "m")) as client:
+        assert names_of(client, "herring net") == ["Half \ud800"]
+        [label] = client.get("/labels?query=half").json()["labels"]
+        assert label["name"] == "Half \ud800"
 
 
 def test_an_unexpected_error_is_told_without_details(model: Path) -> None:

@@ -92,7 +92,8 @@ def test_labels_are_lists_or_texts_with_a_separator(
     assert read_table(table, labels="tags", label_separator=separator).labels == expected
 
 
-LABELS = st.lists(st.text(st.characters(exclude_characters=';|"[]\r\n\0')).map(str.strip))
+NAMES = st.characters(exclude_characters=';|"[]\r\n\0', codec="utf-8")
+LABELS = st.lists(st.text(NAMES).map(str.strip))
 
 
 @given(st.lists(st.tuples(st.text(), LABELS), max_size=5))
@@ -311,3 +312,27 @@ def test_progress_hears_of_every_byte(tmp_path: Path, heard: Any) -> None:
     assert len(read_table(path, progress=heard)) == 1000
     size = path.stat().st_size
     assert (heard.stages, heard.done) == ([("read a.csv.xz", size, "bytes")], size)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        r'{"t": "a \ud800", "l": ["x"], "i": "1"}',
+        r'{"t": "a", "l": ["x", "\udfff"], "i": "1"}',
+        r'{"t": "a", "l": "x;\ud83d", "i": "1"}',
+        r'{"t": "a", "l": "[\"\ud800\"]", "i": "1"}',
+        r'{"t": "a", "l": ["x"], "i": "\udc00\ud800"}',
+    ],
+)
+def test_half_a_character_is_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(r'{"t": "\ud83d\ude00", "l": ["é"], "i": "0"}' + "\n" + row + "\n")
+    with pytest.raises(DataFormatError, match=r"line 2: expected characters in column '[tli]'"):
+        read_table(path, "t", "l", "i")
+    table = read_table(path, "t", "l", "i", skip_bad_rows=True)
+    assert (table.texts, table.labels, table.skipped) == (("\U0001f600",), (("é",),), 1)
+
+
+def test_half_a_character_in_a_frame_is_refused() -> None:
+    with pytest.raises(DataFormatError, match=r"found half of one, '\\ud800'"):
+        read_table({"t": ["a\ud800"]}, "t")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
@@ -24,6 +24,7 @@ from dxml import __version__
 from dxml.exceptions import DxmlError
 from dxml.service import schemas
 from dxml.service.access import HostCheck, check_write
+from dxml.service.answers import JSONAnswer
 from dxml.service.batching import Batcher
 from dxml.service.engine import Engine, Labels, Wanted
 from dxml.service.errors import STATUS, ServiceError, body
@@ -209,10 +210,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             found = await service.within(service.batcher.submit(Wanted(points, request.top)))
             about, least = engine.served.about, request.threshold
             results = [{"labels": _labels(row, least, about)} for row in found]
-            return JSONResponse({"results": results})
+            return JSONAnswer({"results": results})
         explained = await service.within(_explained(service, points, request.top))
         about, least = engine.served.about, request.threshold
-        return JSONResponse({"results": [_result(why, least, about) for why in explained]})
+        return JSONAnswer({"results": [_result(why, least, about) for why in explained]})
 
     @app.post(
         "/learn",
@@ -229,7 +230,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         request = await service.parsed(schemas.LearnRequest, sent)
         _check_lesson(request, limits)
         done = await service.call(engine.learn, request.texts, request.labels, request.ids)
-        return JSONResponse({"learnt": len(done.ids), **vars(done)})
+        return JSONAnswer({"learnt": len(done.ids), **vars(done)})
 
     @app.delete("/points/{id:path}", status_code=204, dependencies=writing, **ROUTES["forget"])
     async def forget(id: schemas.PointId) -> Response:
@@ -262,13 +263,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         page = [
             {"name": name, "points": n, **about(name)} for name, n in found[offset : offset + limit]
         ]
-        return JSONResponse({"total": len(found), "offset": offset, "labels": page})
+        return JSONAnswer({"total": len(found), "offset": offset, "labels": page})
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", response_model=schemas.Health, **ROUTES["health"])
     async def health() -> Response:
         """That the service answers, and what model it has."""
         served = engine.served
-        return JSONResponse(
+        return JSONAnswer(
             {
                 "status": "ok",
                 "version": __version__,
@@ -294,7 +296,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         """Load the model's folder again, then swap; requests are answered meanwhile."""
         await service.reload()
         served = engine.served
-        return JSONResponse({"labels": served.n_labels, "points": served.n_points})
+        return JSONAnswer({"labels": served.n_labels, "points": served.n_points})
 
 
 def _json_only(request: Request) -> None:
@@ -391,7 +393,7 @@ def _add_errors(app: FastAPI) -> None:
 
     def answer(type: str, message: str) -> Response:
         headers = {"WWW-Authenticate": "Bearer"} if type == "unauthorized" else None
-        return JSONResponse(body(type, message), STATUS[type], headers)
+        return JSONAnswer(body(type, message), STATUS[type], headers)
 
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
@@ -407,7 +409,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         kind = types.get(error.status_code, "bad_request")
-        return JSONResponse(body(kind, str(error.detail)), error.status_code, error.headers)
+        return JSONAnswer(body(kind, str(error.detail)), error.status_code, error.headers)
 
     @app.exception_handler(DxmlError)
     async def library_error(request: Request, error: DxmlError) -> Response:

@@ -50,14 +50,17 @@ def add_pages(app: FastAPI, maps: LabelMaps) -> None:
         type = TYPES[name.rpartition(".")[2]]
         return _tagged(request, contents[name], tags[name], type, HEADERS)
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
         return file(request, "index.html")
 
+    @app.head("/docs", include_in_schema=False)
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         return file(request, "docs.html")
 
+    @app.head("/page/{name}", include_in_schema=False)
     @app.get("/page/{name}", include_in_schema=False)
     async def page_file(request: Request, name: str) -> Response:
         return file(request, name)

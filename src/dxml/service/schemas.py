@@ -61,7 +61,7 @@ class PredictRequest(_Request):
     )
     top: int = Field(5, ge=1, description="Labels a text, at most.")
     threshold: FiniteFloat | None = Field(
-        None, description="Only labels of at least this probability."
+        None, ge=0, le=1, description="Only labels of at least this probability."
     )
     explain: bool = Field(False, description="Also say why.")
 

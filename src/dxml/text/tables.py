@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ __all__ = [
 
 SEPARATORS = (";", "|")
 """Tried in this order where labels are one text and no separator is given."""
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -236,9 +239,19 @@ def _fail(column: str, expected: str, value: Any) -> WrongType:
     return WrongType(f"expected {expected} in column {column!r}, found a {found}. Correct the cell")
 
 
+def _characters(column: str, value: str) -> str:
+    """Refuse halves of characters, which JSON and frames can hold, but no UTF-8 file or answer."""
+    if not value.isascii() and (found := _HALF.search(value)):
+        raise WrongType(
+            f"expected characters in column {column!r}, found half of one, {found.group()!a} "
+            "without the other half of its pair. Correct the cell"
+        )
+    return value
+
+
 def _text(column: str, value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return _characters(column, value)
     if _is_missing(value):
         return ""
     raise _fail(column, "text", value)
@@ -246,7 +259,7 @@ def _text(column: str, value: Any) -> str:
 
 def _scalar(column: str, value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return _characters(column, value)
     whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
     if whole and not isinstance(value, bool):
         return str(int(value))
@@ -261,7 +274,7 @@ def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
     if isinstance(value, str):
         text = value.strip()
         if not (listed and text.startswith("[") and text.endswith("]")):
-            return value
+            return _characters(column, value)
         value = _parse_list(column, text)
     if _is_missing(value):
         return ()
