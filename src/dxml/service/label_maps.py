@@ -1,7 +1,9 @@
 """The map of a served model's labels: made once, beside the service, then kept as JSON.
 
 It is made in a process of its own, with one thread and low priority: numba's threads must not be
-started from two threads at once, and predictions are to be answered meanwhile.
+started from two threads at once, and predictions are to be answered meanwhile. There is one such
+process at most: another model ends that of the last, and the service's end, however it comes, ends
+it too.
 """
 
 from __future__ import annotations
@@ -58,16 +60,19 @@ class LabelMaps:
         self._lock = threading.Lock()
         self._load = -1  # of which load the map is
         self._made: MapAnswer | ServiceError | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self._maker: threading.Thread | None = None  # whose map is wanted
+        self._process: subprocess.Popen[bytes] | None = None
 
     def current(self) -> MapAnswer | None:
         """The map, or None while it is being made; raises where it could not be made."""
         with self._lock:
             if self._load != self._engine.loads and not self._closed:
                 self._load, self._made = self._engine.loads, None
-                work = (self._load, self._engine.served)
-                threading.Thread(target=self._make, args=work, daemon=True).start()
+                self._end_process()
+                work = (self._engine.served,)
+                self._maker = threading.Thread(target=self._make, args=work, daemon=True)
+                self._maker.start()
             if isinstance(self._made, ServiceError):
                 raise self._made
             return self._made
@@ -75,23 +80,32 @@ class LabelMaps:
     def close(self) -> None:
         """Give up what is being made."""
         with self._lock:
-            self._closed = True
-            if self._process is not None:
-                self._process.kill()
+            self._closed, self._maker = True, None
+            self._end_process()
 
-    def _make(self, load: int, served: Served) -> None:
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _wanted(self) -> bool:
+        """Whether the map that this thread makes is still that of the engine's model."""
+        return threading.current_thread() is self._maker
+
+    def _make(self, served: Served) -> None:
         made: MapAnswer | ServiceError
         try:
             made = self._answer(served)
         except Exception:  # in a thread of its own, nobody else would hear of it
-            if self._closed:
+            if not self._wanted():
                 return
             _log.exception("the map of the labels was not made")
             made = ServiceError(
                 "internal", "the map could not be made; the service's log says why."
             )
         with self._lock:
-            if load == self._load:
+            if self._wanted():
                 self._made = made
 
     def _answer(self, served: Served) -> MapAnswer:
@@ -109,11 +123,16 @@ class LabelMaps:
         with tempfile.TemporaryDirectory(prefix="dxml-map-") as folder:
             sp.save_npz(Path(folder) / _LABELS, Y.astype(bool))
             with self._lock:
-                if self._closed:
-                    raise RuntimeError("the service stops")
+                if not self._wanted():
+                    raise RuntimeError("the service stops, or has another model")
                 command = [sys.executable, "-m", __name__, folder]
-                self._process = subprocess.Popen(command, env=os.environ | _ALONE)
-            if code := self._process.wait():
+                process = subprocess.Popen(command, env=os.environ | _ALONE, stdin=subprocess.PIPE)
+                self._process = process
+            try:
+                code = process.wait()
+            finally:
+                process.stdin.close()  # type: ignore[union-attr]
+            if code:
                 raise RuntimeError(f"the process that makes the map ended with status {code}")
             with np.load(Path(folder) / _MAP) as arrays:
                 return LabelMap(**arrays)
@@ -136,7 +155,14 @@ def map_content(labels: LabelMap, names: list[str], total: int) -> dict[str, Any
     }
 
 
+def _end_with_the_service() -> None:
+    """Nothing is ever written to this process, but when the other end is closed, it is alone."""
+    os.read(sys.stdin.fileno(), 1)  # without a buffer, whose lock the interpreter's end waits for
+    os._exit(1)
+
+
 def _main(folder: Path) -> None:
+    threading.Thread(target=_end_with_the_service, daemon=True).start()
     os.nice(10)
     labels = make_label_map(sp.load_npz(folder / _LABELS))
     np.savez(folder / _MAP, **vars(labels))
