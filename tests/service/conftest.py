@@ -14,6 +14,7 @@ import pytest
 from dxml.data import make_planted
 from dxml.joint import Joint
 from dxml.service.app import create_app
+from dxml.service.limits import App, Message, Receive, Send
 from dxml.tagger import TextTagger
 
 with warnings.catch_warnings():  # Starlette would rather have another client than httpx
@@ -57,11 +58,23 @@ def model(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "tags"))
 
 
+class From:
+    """Where requests come from; the client for tests says "testclient" itself."""
+
+    def __init__(self, app: App, peer: str) -> None:
+        self.app = app
+        self.peer = peer
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        await self.app({**scope, "client": (self.peer, 50_000)}, receive, send)
+
+
 def client_of(
     model: Path, host: str = "127.0.0.1", peer: str = "127.0.0.1", **settings: Any
 ) -> TestClient:
     app = create_app(model, **settings)
-    return TestClient(app, base_url=f"http://{host}", client=(peer, 50_000))
+    app.add_middleware(From, peer=peer)
+    return TestClient(app, base_url=f"http://{host}")
 
 
 @pytest.fixture
