@@ -18,7 +18,7 @@ def serve(
     ),
     port: int = typer.Option(8000, "--port", metavar="N", min=1, max=65535, help="The port."),
     workers: int = typer.Option(
-        1, "--workers", metavar="N", min=1, help="Processes; what one learns, all know."
+        1, "--workers", metavar="N", min=1, help="Processes; they share lessons."
     ),
     token: str | None = typer.Option(
         None,
@@ -31,7 +31,7 @@ def serve(
         [],
         "--allow-host",
         metavar="NAME",
-        help="A name that others ask it by, behind a proxy; may be given several times.",
+        help="A name it is asked by; may come again.",
     ),
     quiet: bool = QUIET,
 ) -> None:
