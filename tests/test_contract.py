@@ -19,6 +19,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import dxml
 from dxml._progress import StageTimer
+from dxml._storage import read_config, sealed
 from dxml.base import Classifier
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
@@ -341,11 +342,13 @@ def test_bad_input_is_named(
 
 def test_a_damaged_model_is_named(fitted: Classifier, tmp_path: Path) -> None:
     fitted.save(tmp_path)
-    text = (tmp_path / "config.json").read_text()
-    (tmp_path / "config.json").write_text(text.replace('"n_labels"', '"labels"'))
+    config = read_config(tmp_path)
+    del config["sha256"]
+    renamed = {name.replace("n_labels", "labels"): value for name, value in config.items()}
+    (tmp_path / "config.json").write_bytes(sealed(renamed))
     with pytest.raises(ModelFormatError, match="damaged, something is missing or wrong in it"):
         load_model(tmp_path)
-    (tmp_path / "config.json").write_text(text.replace(f'"{fitted.method}"', '"unknown"', 1))
+    (tmp_path / "config.json").write_bytes(sealed(config | {"method": "unknown"}))
     with pytest.raises(ModelFormatError, match="a model of the unknown method 'unknown'"):
         load_model(tmp_path)
     with pytest.raises(ModelFormatError, match="holds a model of method 'unknown', not"):

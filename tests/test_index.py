@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dxml._arrays import Arrays
 from dxml.exceptions import DataFormatError
 from dxml.index import PartitionedIndex
 from dxml.kmeans import kmeans, nearest_centre
@@ -74,7 +75,9 @@ def test_fewer_points_than_partitions() -> None:
 
 def test_arrays_round_trip() -> None:
     index = PartitionedIndex.build(sphere(50, 3, 10), 2, np.random.default_rng(0))
-    again = PartitionedIndex.from_arrays(index.arrays())
+    again = PartitionedIndex.from_arrays(
+        Arrays(index.arrays()), index.points.shape[1], len(index.ids)
+    )
     queries = sphere(5, 3, 11)
     assert np.array_equal(again.search(queries, 4)[0], index.search(queries, 4)[0])
 

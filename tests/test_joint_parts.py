@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._arrays import Arrays
 from dxml._device import memory_for
 from dxml.data import make_planted
 from dxml.joint_parts import Parts, Plan, make_plan, vote_ranking, without_self
@@ -284,7 +285,7 @@ def test_saved_and_restored(kind: Plan, precision: Precision) -> None:
         parts.linear = LinearHead(weights)
     if kind.width:
         parts.wide = some_wide()
-    again = Parts.from_arrays(parts.arrays(precision), parts.plan, parts.place)
+    again = Parts.from_arrays(Arrays(parts.arrays(precision)), parts.plan, parts.place)
     assert again.plan == kind
     assert (again.n_neighbors, again.power, again.n_candidates) == (7, 8.0, 5)
     assert np.array_equal(again.searched, parts.searched)
@@ -297,7 +298,7 @@ def test_saved_and_restored(kind: Plan, precision: Precision) -> None:
     step = {"float32": 1e-6, "float16": 2e-3, "int8": 2e-2}[precision]
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, atol=step * max(1, np.abs(values).max()))
-    twice = Parts.from_arrays(again.arrays(precision), parts.plan, parts.place).scores(
+    twice = Parts.from_arrays(Arrays(again.arrays(precision)), parts.plan, parts.place).scores(
         X, *near, pairs, "cpu"
     )
     for name, values in found.items():

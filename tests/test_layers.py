@@ -11,7 +11,8 @@ SOURCE = Path(dxml.__file__).parent
 LAYERS = [
     {"exceptions"},
     {"_random", "_progress", "_params", "_threads", "_device", "_sparse"},
-    {"topk"},
+    {"topk", "_arrays"},
+    {"_tensors"},
     {"_validation", "_storage"},
     {"_judging", "text"},
     {

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from dxml import linear as module
+from dxml._arrays import Arrays
 from dxml._progress import StageTimer
 from dxml._threads import threads
 from dxml.data import make_planted
@@ -229,7 +230,7 @@ def test_the_bits_depend_on_the_seed_alone() -> None:
 def test_saved_and_restored() -> None:
     X, Y = some_data()
     head = fit_linear(X, label_tasks(Y, everything(Y)))
-    again = LinearHead.from_arrays(head.arrays("name"), "name")
+    again = LinearHead.from_arrays(Arrays(head.arrays("name")), "name")
     assert (again.weights != head.weights).nnz == 0
     assert np.array_equal(again.scores(X, everything(Y)), head.scores(X, everything(Y)))
 

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml import mixture as module
+from dxml._arrays import Arrays
 from dxml.mixture import DEFAULTS, Mixture, expected_number, fit_mixture, opinions
 from dxml.topk import TopK
 
@@ -193,7 +194,7 @@ def test_expected_number_by_brute_force() -> None:
 def test_saved_and_restored() -> None:
     parts, truth, _ = planted(100, 10, seed=0)
     mixture = fit_mixture(parts, full_pairs(100, 10), truth)
-    again = Mixture.from_arrays(mixture.arrays())
+    again = Mixture.from_arrays(Arrays(mixture.arrays()))
     matrix = opinions(parts)
     assert np.array_equal(again.mix(matrix), mixture.mix(matrix))
     z = np.linspace(-9, 9, 50, dtype=np.float32)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml.scaling import FeatureScaler, fit_scaler
 
 SPARSE = sp.csr_matrix(np.array([[3, 4, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2]], np.float32))
@@ -59,5 +60,5 @@ def test_none_changes_nothing() -> None:
 @pytest.mark.parametrize("scaling", ["rows", "columns", "none"])
 def test_arrays_round_trip(scaling: str) -> None:
     scaler = fit_scaler(DENSE, scaling)  # type: ignore[arg-type]
-    again = FeatureScaler.from_arrays(scaler.arrays())
+    again = FeatureScaler.from_arrays(Arrays(scaler.arrays()), DENSE.shape[1])
     assert np.array_equal(again.transform(DENSE).toarray(), scaler.transform(DENSE).toarray())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._storage import FORMAT, pack_csr, read_folder, unpack_csr, write_folder
+from dxml._storage import FORMAT, pack_csr, read_config, read_folder, sealed, write_folder
 from dxml.exceptions import ModelFormatError
 
 ARRAYS = {
@@ -26,12 +26,13 @@ def test_round_trip_is_exact_and_memory_mapped(tmp_path: Path) -> None:
     write_folder(tmp_path / "m", {"method": "x", "note": "ℓ"}, ARRAYS)
     config, arrays = read_folder(tmp_path / "m")
     assert config["method"] == "x" and config["note"] == "ℓ" and config["format"] == FORMAT
-    assert isinstance(arrays["w"].base, np.memmap)
-    for name, array in ARRAYS.items():
-        assert arrays[name].dtype == array.dtype
-        assert np.array_equal(arrays[name], array)
-    arrays["w"][:] = 0
-    assert np.array_equal(read_folder(tmp_path / "m")[1]["w"], ARRAYS["w"]), "the file was changed"
+    w = arrays.floats("w", 2, 3)
+    assert isinstance(w.base, np.memmap)
+    assert np.array_equal(w, ARRAYS["w"]) and arrays.floats("none", 0, 4).shape == (0, 4)
+    assert arrays.ids("ids", 2, below=4).tolist() == [3, 1]
+    w[:] = 0
+    again = read_folder(tmp_path / "m")[1].floats("w", 2, 3)
+    assert np.array_equal(again, ARRAYS["w"]), "the file was changed"
 
 
 def test_safetensors_itself_can_read_the_arrays(tmp_path: Path) -> None:
@@ -48,15 +49,15 @@ def test_sparse_matrices_pack(tmp_path: Path) -> None:
     values = sp.csr_matrix(np.array([[0.5, 0], [0, 2]], dtype=np.float32))
     write_folder(tmp_path, {}, {**pack_csr("Y", labels), **pack_csr("X", values)})
     _, arrays = read_folder(tmp_path)
-    assert (unpack_csr("Y", arrays) != labels).nnz == 0
-    assert np.array_equal(unpack_csr("X", arrays).toarray(), values.toarray())
+    assert (arrays.csr("Y", 3, 2) != labels).nnz == 0
+    assert np.array_equal(arrays.csr("X", 2, 2).toarray(), values.toarray())
 
 
 def test_a_new_model_replaces_the_old_and_its_file(tmp_path: Path) -> None:
     write_folder(tmp_path, {"turn": 1}, ARRAYS)
     write_folder(tmp_path, {"turn": 2}, {"w": ARRAYS["w"] + 1})
     config, arrays = read_folder(tmp_path)
-    assert config["turn"] == 2 and arrays["w"][0, 0] == 1
+    assert config["turn"] == 2 and arrays.floats("w", 2, 3)[0, 0] == 1
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
 
 
@@ -78,13 +79,15 @@ def test_a_crash_leaves_the_old_model(
     with pytest.raises(OSError, match="power cut"):
         write_folder(tmp_path, {"turn": 2}, {"w": ARRAYS["w"] + 1})
     config, arrays = read_folder(tmp_path)
-    assert config["turn"] == 1 and np.array_equal(arrays["w"], ARRAYS["w"])
+    assert config["turn"] == 1 and np.array_equal(arrays.floats("w", 2, 3), ARRAYS["w"])
     assert not list(tmp_path.glob("*.partial"))
 
 
 def _edit(folder: Path, **changes: object) -> None:
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    config = json.loads(path.read_text())
+    del config["sha256"]
+    path.write_bytes(sealed(config | changes))
 
 
 def test_damage_is_named(tmp_path: Path) -> None:
@@ -95,11 +98,18 @@ def test_damage_is_named(tmp_path: Path) -> None:
     newer = f"format {FORMAT + 1} is newer than this dxml can read"
     with pytest.raises(ModelFormatError, match=newer):
         read_folder(tmp_path)
-    _edit(tmp_path, format="one")
-    with pytest.raises(ModelFormatError, match=r"not a dxml model \(no format number\)"):
-        read_folder(tmp_path)
-    _edit(tmp_path, format=FORMAT, arrays={})
-    with pytest.raises(ModelFormatError, match="the entry 'arrays' is missing or damaged"):
+    for wrong in ("one", True, 0, None):
+        _edit(tmp_path, format=wrong)
+        with pytest.raises(ModelFormatError, match=r"not a dxml model \(no format number\)"):
+            read_folder(tmp_path)
+    (file,) = tmp_path.glob("*.safetensors")
+    entry = {"file": file.name, "bytes": file.stat().st_size}
+    for entries in ({}, [], entry | {"file": f"../m/{file.name}"}, entry | {"bytes": True}):
+        _edit(tmp_path, format=FORMAT, arrays=entries)
+        with pytest.raises(ModelFormatError, match="the entry 'arrays' is missing or damaged"):
+            read_folder(tmp_path)
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    with pytest.raises(ModelFormatError, match="damaged, not valid JSON"):
         read_folder(tmp_path)
     (tmp_path / "config.json").write_text("{half")
     with pytest.raises(ModelFormatError, match="damaged, not valid JSON"):
@@ -113,12 +123,88 @@ def test_damaged_arrays_are_named(tmp_path: Path) -> None:
     file.write_bytes(content[:-3])
     with pytest.raises(ModelFormatError, match="expected .* bytes, got .* the file is damaged"):
         read_folder(tmp_path)
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ModelFormatError, match=f"{file.name}: damaged, its content is not what"):
+        read_folder(tmp_path)
+    _edit(tmp_path, arrays={"file": file.name, "bytes": len(content)})
     file.write_bytes(b"\xff" * len(content))
     with pytest.raises(ModelFormatError, match="damaged, not a safetensors file"):
         read_folder(tmp_path)
     file.unlink()
     with pytest.raises(ModelFormatError, match="which is not there. Copy the whole folder"):
         read_folder(tmp_path)
+
+
+def test_every_changed_bit_of_a_config_is_found(tmp_path: Path) -> None:
+    """But where it is no JSON any more, or the format is another number: those are found first."""
+    write_folder(tmp_path, {"note": "words"}, ARRAYS)
+    path = tmp_path / "config.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 2]) + content[place + 1 :])
+        with pytest.raises(ModelFormatError):
+            read_config(tmp_path)
+    path.write_bytes(content.replace(b"words", b"other"))
+    with pytest.raises(ModelFormatError, match="damaged or edited, its content is not what was"):
+        read_config(tmp_path)
+    path.write_bytes(content)
+    assert read_config(tmp_path)["note"] == "words"
+
+
+def _with_header(folder: Path, header: object, body: bytes = b"\0" * 64) -> None:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (file,) = folder.glob("*.safetensors")
+    file.write_bytes(len(text).to_bytes(8, "little") + text + body)
+    _edit(folder, arrays={"file": file.name, "bytes": file.stat().st_size})
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ([], "the header is no JSON object"),
+        (b"[" * 100_000, "recursion"),
+        ({"a": {"dtype": "F32", "shape": [2**62], "data_offsets": [0, 2**64]}}, "does not fit"),
+        ({"a": {"dtype": "F32", "shape": [100], "data_offsets": [0, 400]}}, "does not fit"),
+        ({"a": {"dtype": "F32", "shape": [-1, -4], "data_offsets": [0, 16]}}, "not made of whole"),
+        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [-16, 0]}}, "not made of whole"),
+        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [2, 18]}}, "a multiple of its numb"),
+        ({"a": {"dtype": "F99", "shape": [4], "data_offsets": [0, 16]}}, "F99"),
+        ({"a": None}, "not subscriptable"),
+    ],
+)
+def test_a_header_that_lies_is_refused(tmp_path: Path, header: object, said: str) -> None:
+    write_folder(tmp_path, {}, ARRAYS)
+    _with_header(tmp_path, header)
+    with pytest.raises(ModelFormatError, match=f"not a safetensors file .*{said}"):
+        read_folder(tmp_path)
+
+
+def test_a_header_longer_than_the_file_takes_no_memory(tmp_path: Path) -> None:
+    write_folder(tmp_path, {}, ARRAYS)
+    (file,) = tmp_path.glob("*.safetensors")
+    file.write_bytes((2**62).to_bytes(8, "little") + file.read_bytes()[8:])
+    _edit(tmp_path, arrays={"file": file.name, "bytes": file.stat().st_size})
+    with pytest.raises(ModelFormatError, match="the header cannot be 4611686018427387904 bytes"):
+        read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("which", ["config.json", "arrays-*.safetensors"])
+def test_links_pipes_and_folders_are_not_read(tmp_path: Path, which: str) -> None:
+    write_folder(tmp_path / "m", {}, ARRAYS)
+    (path,) = (tmp_path / "m").glob(which)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelFormatError, match=f"{path.name}: is a link. Copy the file itself"):
+        read_folder(tmp_path / "m")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ModelFormatError, match=f"{path.name}: is no file"):
+        read_folder(tmp_path / "m")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ModelFormatError, match=f"{path.name}: is no file"):
+        read_folder(tmp_path / "m")
 
 
 def test_a_file_in_the_way_is_kept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dxml._storage import read_config, sealed
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
 from dxml.joint import Joint
 from dxml.methods import load_model, saved_method
@@ -281,9 +282,10 @@ def test_folders_are_told_apart(fitted: TextTagger, tmp_path: Path) -> None:
     fitted.model.save(tmp_path / "j")
     with pytest.raises(ModelFormatError, match="method 'joint', which takes features, not texts"):
         TextTagger.load(tmp_path / "j")
-    path = tmp_path / "t" / "config.json"
-    whole = path.read_text("utf-8")
-    for lost in ('"text"', '"n_labels"'):
-        path.write_text(whole.replace(lost, '"other"', 1), "utf-8")
+    config = read_config(tmp_path / "t")
+    del config["sha256"]
+    for lost in ("text", "model", "columns"):
+        kept = {name: value for name, value in config.items() if name != lost}
+        (tmp_path / "t" / "config.json").write_bytes(sealed(kept))
         with pytest.raises(ModelFormatError, match="damaged, something is missing or wrong in it"):
             TextTagger.load(tmp_path / "t")

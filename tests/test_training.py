@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dxml import training
+from dxml._arrays import Arrays
 from dxml._input_layer import CpuInputLayer, GpuInputLayer, InputLayer, idle_steps
 from dxml.encoder import FeatureEncoder, sparse_product
 from dxml.losses import LOSSES
@@ -41,7 +42,7 @@ def test_embedding_equals_the_formula(activation: str) -> None:
     embedded = encoder.embed(X)
     assert np.allclose(embedded, expected, atol=1e-5)
     assert all(np.array_equal(encoder.embed(X[i])[0], embedded[i]) for i in range(9))
-    again = FeatureEncoder.from_arrays(encoder.arrays(), activation)  # type: ignore[arg-type]
+    again = FeatureEncoder.from_arrays(Arrays(encoder.arrays()), len(encoder.w1), activation)  # type: ignore[arg-type]
     assert np.array_equal(again.embed(X), embedded)
 
 

@@ -213,7 +213,9 @@ def test_saved_and_restored(tmp_path: Path) -> None:
     data = make_planted(50, 30, 20, features_per_point=8)
     head, _ = fit_wide(data.X, data.Y, SMALL, seed=0, device=CPU)
     write_folder(tmp_path / "model", {}, head.arrays("net"))
-    again = WideHead.from_arrays(read_folder(tmp_path / "model")[1], "net")
+    again = WideHead.from_arrays(
+        read_folder(tmp_path / "model")[1], head.inner.shape[1], *head.outer.shape, "net"
+    )
     assert again.inner.shape == (32, 30)
     assert np.array_equal(again.scores(data.X, CPU), head.scores(data.X, CPU))
 

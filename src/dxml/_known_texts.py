@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml.exceptions import DataFormatError
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml.text.strings import pack_strings
 
 __all__ = [
     "KnownTexts",
@@ -52,12 +53,13 @@ class KnownTexts:
         return found
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> KnownTexts:
-        names, ids, titles = (
-            unpack_strings(arrays[f"tagger.{what}"], arrays[f"tagger.{what}_ends"])
-            for what in ("names", "ids", "titles")
-        )
-        return cls(names, ids, titles)
+    def from_arrays(cls, arrays: Arrays, n_labels: int, n_texts: int) -> KnownTexts:
+        names = arrays.strings("tagger.names", n_labels)
+        ids, titles = (arrays.strings(f"tagger.{what}", n_texts) for what in ("ids", "titles"))
+        known = cls(names, ids, titles)
+        if len(known.column) < n_labels or len(known.row) < n_texts:
+            raise ValueError("'tagger.names' and 'tagger.ids' must name nothing twice")
+        return known
 
 
 def first_line(text: str) -> str:

@@ -4,47 +4,44 @@ The arrays go to a file with a fresh name, and ``config.json``, which names that
 last and in one step. A crash at any moment leaves the old model or the new one. Arrays are
 memory-mapped on reading. Methods that use them as they are (all but `Joint`, whose numbers are
 packed in fewer bits and unpacked into memory) leave them in the file, whose pages processes share.
+
+``config.json`` ends in the SHA-256 of all its text before, and says what checksums the arrays must
+have: a CRC-32, which every reading compares, as that takes 20 ms for 100 MB, and a SHA-256, which
+takes several times as long and is for `verify_folder`. Folders that older versions wrote have none.
+What is damaged all the same meets the checks of `dxml._arrays`.
 """
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import json
 import os
+import re
 import secrets
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
-from dxml._sparse import plain_csr
+from dxml._arrays import HELP, Arrays
+from dxml._tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["FORMAT", "pack_csr", "read_folder", "unpack_csr", "write_folder"]
+__all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "write_folder"]
 
 FORMAT = 4
 """Raised by one when a reader of the old number could no longer read what is written.
 Each past number keeps a folder under tests/models that must go on loading."""
 
-_DTYPES: dict[str, type[np.generic]] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "I64": np.int64,
-    "I32": np.int32,
-    "I16": np.int16,
-    "U16": np.uint16,
-    "I8": np.int8,
-    "U8": np.uint8,
-    "BOOL": np.bool_,
-}
-
-Arrays = dict[str, npt.NDArray[Any]]
+CONFIG = "config.json"
+LONGEST_CONFIG = 1 << 29  # bytes; it holds the labels' names
+_ARRAYS = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
+_SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n')
 
 
 def write_folder(
@@ -55,30 +52,44 @@ def write_folder(
     if folder.exists() and not folder.is_dir():
         raise ModelFormatError(f"{folder}: a model is saved as a folder, and this is a file.")
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"arrays-{secrets.token_hex(6)}.safetensors"
-    partial = folder / f"{name}.partial"
     try:
-        partial.touch()
-        readable = partial.stat().st_mode  # safetensors makes files that only the owner can read
-        save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, partial)
-        partial.chmod(readable)
-        _flush(partial)
-        os.replace(partial, folder / name)
-        described = {"format": FORMAT, **config}
-        described["arrays"] = {"file": name, "bytes": (folder / name).stat().st_size}
-        partial = folder / "config.json.partial"
-        partial.write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        _flush(partial)
-        os.replace(partial, folder / "config.json")
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, SafetensorError):  # what it makes of a full disk
-            raise OSError(errno.EIO, str(error), str(folder)) from error
+        name = f"arrays-{secrets.token_hex(6)}.safetensors"
+        with _replacing(folder / name) as file:
+            written = write_tensors(file, arrays)
+        described = {"format": FORMAT, **config, "arrays": {"file": name, **written}}
+        with _replacing(folder / CONFIG) as file:
+            file.write(sealed(described))
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(folder)  # a full disk names no file
         raise
     for stale in folder.glob("arrays-*.safetensors*"):
         if stale.name != name:
             stale.unlink(missing_ok=True)
     return folder
+
+
+def sealed(config: Mapping[str, Any]) -> bytes:
+    """A config as it is written: its last entry is the SHA-256 of the text before it."""
+    text = json.dumps(config, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    text = text.removesuffix(b"\n}")
+    return text + b',\n  "sha256": "%s"\n}\n' % hashlib.sha256(text).hexdigest().encode()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file beside `path`, which takes its place when all is written."""
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(6)}.partial")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(partial, flags, 0o666), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], Arrays]:
@@ -87,31 +98,101 @@ def read_folder(folder: str | Path) -> tuple[dict[str, Any], Arrays]:
     Writing into an array changes this process's copy of the page, never the file.
     """
     folder = Path(folder)
-    config = _read_config(folder)
+    config = read_config(folder)
+    entry = _arrays_entry(folder, config)
+    path = folder / entry["file"]
     try:
-        path = folder / str(config["arrays"]["file"])
-        expected = int(config["arrays"]["bytes"])
-    except (KeyError, TypeError, ValueError) as error:
+        with _regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry["bytes"]:
+                raise ModelFormatError(
+                    f"{path}: expected {entry['bytes']} bytes, got {size}: the file is damaged. "
+                    f"{HELP}"
+                )
+            return config, Arrays(map_tensors(file, path, entry.get("crc32")), path)
+    except FileNotFoundError:
         raise ModelFormatError(
-            f"{folder / 'config.json'}: the entry 'arrays' is missing or damaged. "
-            "Restore the folder from a copy or train again."
-        ) from error
-    if not path.is_file():
-        raise ModelFormatError(
-            f"{folder}: config.json names {path.name}, which is not there. "
+            f"{folder}: {CONFIG} names {path.name}, which is not there. "
             "Copy the whole folder, or train again."
-        )
-    if path.stat().st_size != expected:
+        ) from None
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The config of a saved model, checked but for what only its method knows."""
+    path = Path(folder) / CONFIG
+    try:
+        with _regular(path) as file:
+            text = file.read(LONGEST_CONFIG + 1)
+    except (FileNotFoundError, NotADirectoryError):
         raise ModelFormatError(
-            f"{path}: expected {expected} bytes, got {path.stat().st_size}: the file is damaged. "
-            "Restore the folder from a copy or train again."
+            f"{folder}: no model here ({CONFIG} is missing). "
+            "Give the folder that `dxml train --model` or save() wrote."
+        ) from None
+    if len(text) > LONGEST_CONFIG:
+        raise ModelFormatError(f"{path}: longer than {LONGEST_CONFIG >> 20} MB. {HELP}")
+    try:
+        config = json.loads(text.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"{path}: damaged, not valid JSON ({error}). {HELP}") from error
+    written = config.get("format") if isinstance(config, dict) else None
+    if not isinstance(written, int) or isinstance(written, bool) or written < 1:
+        raise ModelFormatError(f"{path}: not a dxml model (no format number).")
+    if written > FORMAT:
+        raise ModelFormatError(
+            f"{folder}: model format {written} is newer than this dxml can read ({FORMAT}). "
+            "Upgrade dxml: pip install --upgrade dxml."
         )
-    return config, _map_arrays(path)
+    _check_seal(path, text, config)
+    return dict(config)
 
 
-def pack_csr(name: str, matrix: sp.csr_matrix) -> Arrays:
-    """A sparse matrix as named arrays; boolean matrices need no values."""
-    packed: Arrays = {
+def _check_seal(path: Path, text: bytes, config: Mapping[str, Any]) -> None:
+    """Refuse a config that was changed; one without any SHA-256 comes from an older version."""
+    arrays = config.get("arrays")
+    if "sha256" not in config and not (isinstance(arrays, dict) and "sha256" in arrays):
+        return
+    start = text.rfind(b',\n  "sha256": "')
+    seal = _SEAL.fullmatch(text, max(start, 0))
+    if seal is None or hashlib.sha256(text[:start]).hexdigest().encode() != seal[1]:
+        raise ModelFormatError(
+            f"{path}: damaged or edited, its content is not what was written (by its SHA-256). "
+            f"{HELP}"
+        )
+
+
+def _arrays_entry(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says of the arrays' file: its name, its size and perhaps its SHA-256."""
+    entry = config.get("arrays")
+    good = (
+        isinstance(entry, dict)
+        and isinstance(entry.get("file"), str)
+        and _ARRAYS.fullmatch(entry["file"]) is not None
+        and type(entry.get("bytes")) is int
+        and type(entry.get("crc32", 0)) is int
+        and isinstance(entry.get("sha256", ""), str)
+    )
+    if not good:
+        raise ModelFormatError(
+            f"{folder / CONFIG}: the entry 'arrays' is missing or damaged; it names a file of the "
+            f"folder, such as arrays-0123456789ab.safetensors, and its size. {HELP}"
+        )
+    return dict(entry or {})
+
+
+def _regular(path: Path) -> BinaryIO:
+    """An open file that is one: a link may lead out of the folder, and a pipe never ends."""
+    if path.is_symlink():
+        raise ModelFormatError(f"{path}: is a link. Copy the file itself into the folder.")
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise ModelFormatError(f"{path}: is no file. {HELP}")
+    return open(opened, "rb")
+
+
+def pack_csr(name: str, matrix: sp.csr_matrix) -> dict[str, npt.NDArray[Any]]:
+    """A sparse matrix as named arrays; boolean matrices need no values. See `Arrays.csr`."""
+    packed: dict[str, npt.NDArray[Any]] = {
         f"{name}.indptr": matrix.indptr,
         f"{name}.indices": matrix.indices,
         f"{name}.shape": np.asarray(matrix.shape, dtype=np.int64),
@@ -119,70 +200,3 @@ def pack_csr(name: str, matrix: sp.csr_matrix) -> Arrays:
     if matrix.dtype != bool:
         packed[f"{name}.data"] = matrix.data
     return packed
-
-
-def unpack_csr(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sp.csr_matrix:
-    """The inverse of `pack_csr`; the arrays stay memory-mapped."""
-    indices = arrays[f"{name}.indices"]
-    data = arrays.get(f"{name}.data")
-    if data is None:
-        data = np.ones(len(indices), dtype=bool)
-    return plain_csr(data, indices, arrays[f"{name}.indptr"], arrays[f"{name}.shape"].tolist())
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    if not path.is_file():
-        raise ModelFormatError(
-            f"{folder}: no model here (config.json is missing). "
-            "Give the folder that `dxml train --model` or save() wrote."
-        )
-    try:
-        config = json.loads(path.read_text("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelFormatError(
-            f"{path}: damaged, not valid JSON ({error}). "
-            "Restore the folder from a copy or train again."
-        ) from error
-    written = config.get("format") if isinstance(config, dict) else None
-    if not isinstance(written, int):
-        raise ModelFormatError(f"{path}: not a dxml model (no format number).")
-    if written > FORMAT:
-        raise ModelFormatError(
-            f"{folder}: model format {written} is newer than this dxml can read ({FORMAT}). "
-            "Upgrade dxml: pip install --upgrade dxml."
-        )
-    return dict(config)
-
-
-def _map_arrays(path: Path) -> Arrays:
-    """safetensors' own layout: 8 bytes of header length, a JSON header, then the raw arrays."""
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        arrays = {}
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
-            begin, end = entry["data_offsets"]
-            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
-            start = 8 + length + begin
-            if end - begin != dtype.itemsize * int(np.prod(shape)) or 8 + length + end > size:
-                raise ValueError(f"array {name!r} does not fit the file")
-            if end == begin:
-                arrays[name] = np.empty(shape, dtype)
-            else:
-                arrays[name] = np.asarray(np.memmap(path, dtype, "c", start, shape))
-    except (ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        raise ModelFormatError(
-            f"{path}: damaged, not a safetensors file ({error}). "
-            "Restore the folder from a copy or train again."
-        ) from error
-    return arrays
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from dxml._arrays import Arrays, listed_texts, reading, real, whole
 from dxml._params import check_params
 from dxml._progress import SILENT, Progress, StageTimer
 from dxml._storage import read_folder, write_folder
@@ -81,7 +82,7 @@ class Classifier(BaseEstimator, ABC):
         """What a saved model must hold: JSON values, and arrays."""
 
     @abstractmethod
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         """The inverse of `_state`."""
 
     def fit(self, X: Any, Y: Any, *, progress: Progress = SILENT) -> Self:
@@ -209,26 +210,23 @@ class Classifier(BaseEstimator, ABC):
         return cls._unpacked(folder, config, arrays)
 
     @classmethod
-    def _unpacked(
-        cls, folder: str | Path, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]
-    ) -> Self:
+    def _unpacked(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """The inverse of `_packed`; `folder` is named in errors."""
-        try:
+        with reading(folder):
             model = cls(**config["parameters"])
-            model.n_features_in_ = int(config["n_features"])
-            model.n_labels_ = int(config["n_labels"])
-            model.n_samples_ = int(config["n_samples"])
+            check_params(model)
+            model.n_features_in_ = whole(config, "n_features")
+            model.n_labels_ = n_labels = whole(config, "n_labels", 1)
+            model.n_samples_ = whole(config, "n_samples")
             names = config["label_names"]
-            model.label_names_ = None if names is None else np.asarray(names)
-            model.label_frequency_ = arrays["label_frequency"]
-            model.seconds_ = dict(config.get("seconds", {}))
+            model.label_names_ = (
+                None if names is None else np.asarray(listed_texts(names, "label_names", n_labels))
+            )
+            model.label_frequency_ = arrays.counts("label_frequency", n_labels)
+            seconds = config.get("seconds", {})
+            model.seconds_ = {name: real(seconds, name) for name in seconds}
             model._tie_place = tie_order(model.label_frequency_)
             model._restore(config["state"], arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFormatError(
-                f"{folder}: damaged, something is missing or wrong in it ({error!r}). "
-                "Restore the folder from a copy or train again."
-            ) from error
         return model
 
     def _forget(self) -> None:

@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
+
 __all__ = ["Activation", "FeatureEncoder", "sparse_product"]
 
 Activation = Literal["relu", "linear"]
@@ -136,9 +138,8 @@ class FeatureEncoder:
         return {f"encoder.{name}": getattr(self, name) for name in ("w1", "b1", "w2", "b2")}
 
     @classmethod
-    def from_arrays(
-        cls, arrays: dict[str, npt.NDArray[Any]], activation: Activation
-    ) -> FeatureEncoder:
+    def from_arrays(cls, arrays: Arrays, n_features: int, activation: Activation) -> FeatureEncoder:
         """The inverse of `arrays`."""
-        w1, b1, w2, b2 = (arrays[f"encoder.{name}"] for name in ("w1", "b1", "w2", "b2"))
-        return cls(w1, b1, w2, b2, activation)
+        b1, b2 = (arrays.floats(f"encoder.{name}", None) for name in ("b1", "b2"))
+        w1 = arrays.floats("encoder.w1", n_features, len(b1))
+        return cls(w1, b1, arrays.floats("encoder.w2", len(b1), len(b2)), b2, activation)

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from dxml._arrays import Arrays
 from dxml.exceptions import DataFormatError
 from dxml.kmeans import kmeans, nearest_centre
 
@@ -196,8 +197,10 @@ class PartitionedIndex:
         return {f"index.{name}": getattr(self, name) for name in self._PARTS}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> PartitionedIndex:
-        """The inverse of `arrays`."""
-        return cls(*(arrays[f"index.{name}"] for name in cls._PARTS))
+    def from_arrays(cls, arrays: Arrays, dim: int, n_rows: int) -> PartitionedIndex:
+        """The inverse of `arrays`; the ids are below `n_rows`."""
+        centres, points = (arrays.floats(f"index.{name}", None, dim) for name in cls._PARTS[:2])
+        ids = arrays.ids("index.ids", len(points), below=n_rows)
+        return cls(centres, points, ids, arrays.starts("index.starts", len(centres), len(points)))
 
     _PARTS = ("centres", "points", "ids", "starts")

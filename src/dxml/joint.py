@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, real, reals, whole
 from dxml._device import memory_for, resolve_device
 from dxml._params import Range
 from dxml._progress import SILENT, Progress
@@ -158,7 +159,7 @@ class Joint(Classifier):
         folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most)
         fitted = self._fitter(plan, device).fit(X, Y, folds, progress)
         self.mixture_, self.history_, self.C_ = fitted.mixture, fitted.history, fitted.C
-        self._take(fitted.parts.arrays(self.precision), fitted.parts.plan)
+        self._take(Arrays(fitted.parts.arrays(self.precision)), fitted.parts.plan)
 
     def _make_plan(self, X: sp.csr_matrix, device: str) -> Plan:
         return make_plan(
@@ -186,9 +187,12 @@ class Joint(Classifier):
             device=device,
         )
 
-    def _take(self, arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> None:
+    def _take(self, arrays: Arrays, plan: Plan) -> None:
         """Use the parts as a saved model holds them, so that both rank alike."""
         self.parts_, self.plan_ = Parts.from_arrays(arrays, plan, self._tie_place), plan
+        shape, expected = self.parts_.points.shape, (self.n_samples_, self.n_features_in_)
+        if shape != expected:
+            raise ValueError(f"'points' must have the shape {expected}, has {shape}")
 
     @property
     def train_labels_(self) -> sp.csr_matrix:
@@ -388,7 +392,7 @@ class Joint(Classifier):
                 parts.points, parts.labels, progress, start=parts.wide
             )
             self.history_ = [*self.history_, *history]
-        self._take(trained.arrays(self.precision), self.plan_)
+        self._take(Arrays(trained.arrays(self.precision)), self.plan_)
         return self
 
     def refit(self, *, progress: Progress = SILENT) -> Self:
@@ -456,16 +460,29 @@ class Joint(Classifier):
         config = {"plan": vars(self.plan_), "C": self.C_, "history": self.history_}
         return {**config, "frequency": "share"}, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
         self.mixture_ = Mixture.from_arrays(arrays)
         if config.get("frequency") != "share":  # until format 3 it was counted
             shift = float(self.mixture_.weights[0]) * float(np.log1p(self.n_samples_))
             self.mixture_ = replace(self.mixture_, bias=self.mixture_.bias + shift)
         plan = config["plan"]  # until format 2 every label was scored where no linear head was
-        self._take(arrays, Plan(**{"every_label": not plan["linear"], **plan}))
-        self.history_ = list(config.get("history", []))
-        self.C_ = float(config.get("C", self.C or DEFAULT_C))
+        self._take(arrays, _checked_plan({"every_label": not plan["linear"], **plan}))
+        if len(self.mixture_.weights) != self.plan_.n_opinions:
+            raise ValueError(f"'mixture.weights' must have {self.plan_.n_opinions} entries")
+        self.history_ = reals(config.get("history", []), "history")
+        self.C_ = real({"C": self.C or DEFAULT_C, **config}, "C")
+
+
+def _checked_plan(saved: Mapping[str, Any]) -> Plan:
+    """The plan of a saved model."""
+    plan = Plan(**saved)
+    for name in ("every_label", "kernel", "linear"):
+        if not isinstance(saved[name], bool):
+            raise ValueError(f"{name!r} of the plan must be true or false, is {saved[name]!r}")
+    for name, least in (("width", 0), ("learners", 1), ("epochs", 1)):
+        whole(vars(plan), name, least)
+    return plan
 
 
 def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:

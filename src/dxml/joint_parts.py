@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dxml._arrays import Arrays
 from dxml._sparse import plain_csr
 from dxml.kernel import Kernel, KernelVote
 from dxml.linear import LinearHead
@@ -96,6 +97,11 @@ class Plan:
     width: int
     learners: int = 1
     epochs: int = 25
+
+    @property
+    def n_opinions(self) -> int:
+        """Columns that `dxml.mixture.opinions` makes of what the parts say."""
+        return 3 + self.linear + 2 * self.kernel + (self.width > 0)
 
 
 def make_plan(
@@ -312,34 +318,40 @@ class Parts:
         return saved
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], plan: Plan, place: Ids) -> Parts:
+    def from_arrays(cls, arrays: Arrays, plan: Plan, place: Ids) -> Parts:
         """The inverse of `arrays`."""
-        n_neighbors, power, n_candidates, _ = arrays["parts.settings"].tolist()
-        points = unpack_sparse("points", arrays)
+        n_neighbors, power, n_candidates, _ = arrays.numbers("parts.settings", 4, least=0)
+        searched, n_labels = arrays.flags("searched", None), len(place)
+        d = len(searched)
+        points = unpack_sparse("points", arrays.packed_csr("points", None, d))
+        n = points.shape[0]
         parts = cls(
             plan,
             points,
-            unpack_sparse("labels", arrays),
+            unpack_sparse("labels", arrays.packed_csr("labels", n, n_labels)),
             place,
-            np.asarray(arrays["searched"]),
+            searched,
             n_neighbors=int(n_neighbors),
             power=power,
             n_candidates=int(n_candidates),
         )
         if plan.linear:
-            parts.linear = LinearHead(unpack_sparse("linear", arrays))
+            parts.linear = LinearHead(
+                unpack_sparse("linear", arrays.packed_csr("linear", n_labels, d))
+            )
         if plan.kernel:
-            gauss, *numbers = arrays["kernel.settings"].tolist()
+            gauss, *numbers = arrays.numbers("kernel.settings", None, least=0)
             kernel = Kernel("gauss" if gauss else "laplace", *numbers)
             dense = points.nnz > DENSE * points.shape[0] * points.shape[1]
-            votes = unpack("kernel.votes", arrays)
-            relations = unpack("kernel.relations", arrays) if kernel.pull else None
+            votes = unpack("kernel.votes", arrays.packed("kernel.votes", n, n_labels))
+            relations = None
+            if kernel.pull:
+                related = arrays.packed("kernel.relations", n_labels, n_labels)
+                relations = unpack("kernel.relations", related)
             rows = points.toarray() if dense else points
             parts.kernel = KernelVote(rows, votes, kernel, relations)
         if plan.width:
-            names = [name for name in arrays if name.startswith("wide.")]
-            wide = {name: unpack(name, arrays) for name in names if not name.endswith(".scale")}
-            parts.wide = WideHead.from_arrays(wide)
+            parts.wide = WideHead.from_arrays(arrays, d, n_labels, plan.width)
         return parts
 
 

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml._progress import SILENT, Progress
 from dxml._sparse import plain_csr
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 
 __all__ = ["LinearHead", "Task", "all_tasks", "fit_linear", "label_tasks"]
 
@@ -129,9 +130,9 @@ class LinearHead:
         return pack_csr(prefix, self.weights)
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], prefix: str = "linear") -> LinearHead:
+    def from_arrays(cls, arrays: Arrays, prefix: str = "linear") -> LinearHead:
         """The inverse of `arrays`."""
-        return cls(unpack_csr(prefix, arrays))
+        return cls(arrays.csr(prefix, None, None))
 
 
 def fit_linear(

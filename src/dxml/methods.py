@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from dxml._storage import read_folder
+from dxml._storage import read_config, read_folder
 from dxml.base import Classifier
 from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
 
@@ -45,20 +45,20 @@ def method_class(name: str) -> type[Classifier]:
 
 def load_model(folder: str | Path) -> Classifier:
     """Open a saved model of any method."""
-    config, _ = read_folder(folder)
+    config, arrays = read_folder(folder)
     method = config.get("method")
     if method == TAGGER:
         raise ModelFormatError(
             f"{folder}: holds a tagger of texts. Open it with dxml.TextTagger.load."
         )
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ModelFormatError(
             f"{folder}: holds a model of the unknown method {method!r}. "
             "It may come from a newer dxml; upgrade, or train again."
         )
-    return method_class(method).load(folder)
+    return method_class(method)._unpacked(folder, config, arrays)
 
 
 def saved_method(folder: str | Path) -> str:
     """The method of a saved model: a name of `METHODS`, or `TAGGER`."""
-    return str(read_folder(folder)[0].get("method"))
+    return str(read_config(folder).get("method"))

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml.topk import TopK
 from dxml.voting import vote_pairs
 
@@ -91,14 +92,14 @@ class Mixture:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Mixture:
+    def from_arrays(cls, arrays: Arrays) -> Mixture:
         """The inverse of `arrays`."""
-        return cls(
-            np.asarray(arrays["mixture.weights"]),
-            float(arrays["mixture.bias"][0]),
-            np.asarray(arrays["mixture.knots"]),
-            np.asarray(arrays["mixture.shares"]),
-        )
+        [bias] = arrays.numbers("mixture.bias", 1)
+        knots = arrays.floats("mixture.knots", None)
+        if not len(knots) or (knots[1:] < knots[:-1]).any():
+            raise ValueError("'mixture.knots' must rise, and must not be empty")
+        shares = arrays.floats("mixture.shares", len(knots), least=0, most=1)
+        return cls(arrays.floats("mixture.weights", None), bias, knots, shares)
 
 
 def fit_mixture(

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, reals, whole
 from dxml._device import resolve_device
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn, spawn_seed
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 from dxml.base import Classifier
 from dxml.encoder import Activation, FeatureEncoder
 from dxml.exceptions import DataFormatError
@@ -357,16 +358,18 @@ class DXML(Classifier):
         }
         return config, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.n_neighbors_ = int(config["n_neighbors"])
-        self.n_partitions_ = int(config["n_partitions"])
-        self.history_ = list(config["history"])
-        self.label_vectors_ = arrays["label_vectors"]
-        self.isolated_labels_ = arrays["isolated_labels"]
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.encoder_ = FeatureEncoder.from_arrays(arrays, self.activation)
-        self.index_ = PartitionedIndex.from_arrays(arrays)
-        self.train_labels_ = unpack_csr("train_labels", arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
+        self.n_partitions_ = whole(config, "n_partitions", 1)
+        self.history_ = reals(config["history"], "history")
+        d, n_labels = self.n_features_in_, self.n_labels_
+        self.scaler_ = FeatureScaler.from_arrays(arrays, d)
+        self.encoder_ = FeatureEncoder.from_arrays(arrays, d, self.activation)
+        dim = self.encoder_.dim
+        self.label_vectors_ = arrays.floats("label_vectors", n_labels, dim)
+        self.isolated_labels_ = arrays.ids("isolated_labels", None, below=n_labels)
+        self.train_labels_ = arrays.csr("train_labels", None, n_labels)
+        self.index_ = PartitionedIndex.from_arrays(arrays, dim, self.train_labels_.shape[0])
 
 
 def _best_choice(tried: list[_Choice], tolerance: float = 0.002) -> _Choice:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml._sparse import plain_csr
 
 __all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
@@ -68,10 +69,13 @@ class FeatureScaler:
         return saved
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> FeatureScaler:
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> FeatureScaler:
         """The inverse of `arrays`."""
-        rows = bool(arrays["scaler.rows"][0])
-        return cls(arrays.get("scaler.mean"), arrays.get("scaler.spread"), rows)
+        rows = bool(arrays.flags("scaler.rows", 1)[0])
+        if "scaler.mean" not in arrays and "scaler.spread" not in arrays:
+            return cls(None, None, rows)
+        mean = arrays.floats("scaler.mean", n_features)
+        return cls(mean, arrays.floats("scaler.spread", n_features, least=0), rows)
 
 
 def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:

@@ -7,7 +7,7 @@ texts it rests on. It learns from more texts without being trained anew (`dxml.t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, overload
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from dxml._arrays import Arrays, listed_texts, reading, whole
 from dxml._known_texts import (
     KnownTexts,
     checked_ids,
@@ -443,23 +444,24 @@ class TextTagger:
                 f"{folder}: holds a model of method {config.get('method')!r}, which takes "
                 "features, not texts. Open it with dxml.load_model."
             )
+        return cls._from_folder(folder, config, arrays)
+
+    @classmethod
+    def _from_folder(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:
+        """The inverse of what `save` writes."""
         tagger = cls()
-        try:
+        with reading(folder):
+            tagger.model = model = Joint._unpacked(folder, config["model"], arrays)
             tagger.features = TextFeatures.from_arrays(config["text"], arrays)
-            tagger._points = KnownTexts.from_arrays(arrays)
+            if tagger.features.n_columns != model.n_features_in_:
+                raise ValueError("the words must be as many as the model's features")
+            tagger._points = KnownTexts.from_arrays(arrays, model.n_labels_, model.n_samples_)
             tagger.thesaurus = Thesaurus.from_arrays(arrays)
             if (columns := config["columns"]) is not None:
-                tagger.columns = Columns(**columns | {"text": tuple(columns["text"])})
+                tagger.columns = _checked_columns(columns)
             if (lessons := config.get("lessons")) is not None:
-                tagger.taken_up = TakenUp(**lessons)
-            tagger.model = Joint._unpacked(folder, config["model"], arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ModelFormatError):
-                raise
-            raise ModelFormatError(
-                f"{folder}: damaged, something is missing or wrong in it ({error!r}). "
-                "Restore the folder from a copy or train again."
-            ) from error
+                [journal] = listed_texts([lessons["journal"]], "journal")
+                tagger.taken_up = TakenUp(journal, whole(lessons, "number"))
         return tagger
 
     @property
@@ -469,6 +471,14 @@ class TextTagger:
                 "this TextTagger has not been fitted. Call fit(texts, labels) or load(folder)."
             )
         return self._points
+
+
+def _checked_columns(saved: Mapping[str, Any]) -> Columns:
+    """The columns of a saved tagger: names, or None where there is no such column."""
+    columns = Columns(**{**saved, "text": tuple(listed_texts(saved["text"], "text"))})
+    others = (columns.labels, columns.id, columns.label_separator)
+    listed_texts([other for other in others if other is not None], "columns")
+    return columns
 
 
 def _without(ranking: TopK, dropped: npt.NDArray[np.bool_]) -> TopK:

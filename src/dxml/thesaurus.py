@@ -13,13 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dxml._arrays import Arrays
 from dxml.exceptions import DataFormatError
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml.text.strings import pack_strings
 from dxml.text.tables import Cells, WrongType, open_rows, split_labels
 
 __all__ = ["LabelInfo", "Thesaurus", "close_name", "read_thesaurus"]
@@ -134,19 +136,21 @@ class Thesaurus:
         return found
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Thesaurus | None:
+    def from_arrays(cls, arrays: Arrays) -> Thesaurus | None:
         """The inverse of `arrays`; None where a model has no thesaurus."""
         if "thesaurus.names" not in arrays:
             return None
-        names, descriptions, ups = (
-            unpack_strings(arrays[f"thesaurus.{what}"], arrays[f"thesaurus.{what}_ends"])
-            for what in ("names", "descriptions", "parents")
-        )
-        ends = np.cumsum(arrays["thesaurus.n_parents"]).tolist()
-        parents = [tuple(ups[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
-        return cls(
-            dict(zip(names, descriptions, strict=True)), dict(zip(names, parents, strict=True))
-        )
+        names = arrays.strings("thesaurus.names")
+        descriptions = arrays.strings("thesaurus.descriptions", len(names))
+        ups = arrays.strings("thesaurus.parents")
+        counts = arrays.counts("thesaurus.n_parents", len(names)).tolist()
+        ends = [0, *accumulate(counts)]
+        if ends[-1] != len(ups) or len(set(names)) < len(names):
+            raise ValueError("the thesaurus must name each label once, and all of its parents")
+        rows = (tuple(ups[a:b]) for a, b in pairwise(ends))
+        parents = dict(zip(names, rows, strict=True))
+        _check_parents(parents, dict.fromkeys(names, "the thesaurus"))
+        return cls(dict(zip(names, descriptions, strict=True)), parents)
 
 
 def read_thesaurus(

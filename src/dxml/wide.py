@@ -25,8 +25,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from dxml._arrays import Arrays
 from dxml._progress import SILENT, Progress
 from dxml._threads import SMALL_STEP, threads
+from dxml.precision import unpack
 
 __all__ = ["WideHead", "WideSettings", "chunked_logistic", "fit_wide"]
 
@@ -497,11 +499,17 @@ class WideHead:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], prefix: str = "wide") -> WideHead:
-        """The inverse of `arrays`."""
+    def from_arrays(
+        cls, arrays: Arrays, n_features: int, n_labels: int, width: int, prefix: str = "wide"
+    ) -> WideHead:
+        """The inverse of `arrays`, in whatever precision they were saved."""
+
+        def read(name: str, *shape: int) -> Floats:
+            return unpack(f"{prefix}.{name}", arrays.packed(f"{prefix}.{name}", *shape))
+
         return cls(
-            arrays[f"{prefix}.inner_by_feature"].T,
-            arrays[f"{prefix}.inner_bias"],
-            arrays[f"{prefix}.outer"],
-            arrays[f"{prefix}.outer_bias"],
+            read("inner_by_feature", n_features, width).T,
+            read("inner_bias", width),
+            read("outer", n_labels, width),
+            read("outer_bias", n_labels),
         )

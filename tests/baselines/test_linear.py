@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
+from dxml._arrays import Arrays
 from dxml.baselines._linear import (
     Gram,
     LinearMap,
@@ -98,5 +99,5 @@ def test_rankings_are_those_of_the_dense_product() -> None:
 
 def test_a_map_is_stored_and_restored(X: sp.csr_matrix, T: np.ndarray) -> None:
     first = ridge(Gram(X), T, 1.0)
-    again = LinearMap.from_arrays(first.arrays())
+    again = LinearMap.from_arrays(Arrays(first.arrays()), len(first.weights))
     np.testing.assert_array_equal(first.apply(X), again.apply(X))

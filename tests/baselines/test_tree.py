@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml.baselines._tree import Forest, Tree, leaf_shares, next_random
 from dxml.topk import tie_order
 
@@ -78,7 +79,7 @@ def test_arrays_give_the_forest_back(stump: Tree, chain: Tree) -> None:
     arrays = forest.arrays()
     for array in arrays.values():
         array.flags.writeable = False
-    again = Forest.from_arrays(arrays)
+    again = Forest.from_arrays(Arrays(arrays), forest.splits.shape[1], forest.leaves.shape[1])
     np.testing.assert_array_equal(again.route(POINTS), forest.route(POINTS))
     place = tie_order(np.zeros(3))
     np.testing.assert_array_equal(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml._arrays import Arrays
+from dxml.text.strings import pack_strings
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
 def test_any_strings_come_back(strings: list[str]) -> None:
-    assert unpack_strings(*pack_strings(strings)) == strings
+    packed, ends = pack_strings(strings)
+    assert Arrays({"s": packed, "s_ends": ends}).strings("s", len(strings)) == strings
 
 
 def test_the_bytes_and_the_ends() -> None:

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from dxml._arrays import Arrays
 from dxml.encoder import sparse_product
 from dxml.topk import TopK, insert_best
 
@@ -71,9 +72,10 @@ class LinearMap:
         return {"map.weights": self.weights, "map.bias": self.bias}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> LinearMap:
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> LinearMap:
         """The inverse of `arrays`."""
-        return cls(arrays["map.weights"], arrays["map.bias"])
+        bias = arrays.floats("map.bias", None)
+        return cls(arrays.floats("map.weights", n_features, len(bias)), bias)
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,11 @@ class LowRankScores:
         return {**self.encoder.arrays(), "decoder": self.decoder, "offset": self.offset}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> LowRankScores:
+    def from_arrays(cls, arrays: Arrays, n_features: int, n_labels: int) -> LowRankScores:
         """The inverse of `arrays`."""
-        return cls(LinearMap.from_arrays(arrays), arrays["decoder"], arrays["offset"])
+        encoder = LinearMap.from_arrays(arrays, n_features)
+        decoder = arrays.floats("decoder", len(encoder.bias), n_labels)
+        return cls(encoder, decoder, arrays.floats("offset", n_labels, never=True))
 
 
 class Gram:

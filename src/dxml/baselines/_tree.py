@@ -7,7 +7,7 @@ that they are routed through by one compiled loop, saved as they are, and memory
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._storage import pack_csr, unpack_csr
+from dxml._arrays import Arrays
+from dxml._storage import pack_csr
 from dxml.topk import TopK, insert_best, topk_from_csr
 
 __all__ = ["Forest", "Tree", "leaf_shares", "next_random", "read_only"]
@@ -135,15 +136,31 @@ class Forest:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Forest:
+    def from_arrays(cls, arrays: Arrays, n_features: int, n_labels: int) -> Forest:
         """The inverse of `arrays`."""
+        bias = arrays.floats("tree.bias", None)
+        n = len(bias)
+        children = arrays.ids("tree.children", n, 2, below=n, least=-1)
+        _check_children(children)
         return cls(
-            arrays["tree.roots"],
-            arrays["tree.children"],
-            arrays["tree.bias"],
-            unpack_csr("tree.splits", arrays),
-            unpack_csr("tree.leaves", arrays),
+            arrays.ids("tree.roots", None, below=n),
+            children,
+            bias,
+            arrays.csr("tree.splits", n, n_features),
+            arrays.csr("tree.leaves", n, n_labels, positive=True),
         )
+
+
+def _check_children(children: Ids) -> None:
+    """Refuse nodes that a route could come back to, or that hang from two others."""
+    leaves = children < 0
+    below = children[~leaves]
+    if (leaves[:, 0] != leaves[:, 1]).any():
+        raise ValueError("'tree.children' must be two to a node, or none")
+    if (children <= np.arange(len(children))[:, None])[~leaves].any():
+        raise ValueError("'tree.children' must come after their parents")
+    if len(np.unique(below)) < len(below):
+        raise ValueError("'tree.children' must each have one parent")
 
 
 def leaf_shares(

@@ -25,6 +25,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dxml._arrays import Arrays
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
@@ -131,6 +132,6 @@ class CPLST(Classifier):
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         return {}, {**self.scaler_.arrays(), **self.scores_.arrays()}
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.scores_ = LowRankScores.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)

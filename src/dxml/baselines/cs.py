@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, whole
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
@@ -190,7 +191,7 @@ class CompressedSensing(Classifier):
         arrays = {**self.scaler_.arrays(), **self.scores_.arrays()}
         return {"sparsity": self.sparsity_}, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.sparsity_ = int(config["sparsity"])
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.scores_ = LowRankScores.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.sparsity_ = whole(config, "sparsity", 1, self.n_labels_)
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, real
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn, spawn_seed
@@ -323,7 +324,7 @@ class FastXML(Classifier):
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         return {"C": self.C_}, {**self.scaler_.arrays(), **self.forest_.arrays()}
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.C_ = float(config["C"])
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.forest_ = Forest.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.C_ = real(config, "C")
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.forest_ = Forest.from_arrays(arrays, self.n_features_in_, self.n_labels_)

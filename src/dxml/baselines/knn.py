@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, whole
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 from dxml.base import Classifier
 from dxml.metrics import precision_at_k
 from dxml.neighbours import Neighbours, cosine_weights, unit_rows
@@ -140,9 +141,9 @@ class KNN(Classifier):
         }
         return {"n_neighbors": self.n_neighbors_}, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.n_neighbors_ = int(config["n_neighbors"])
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.points_ = unpack_csr("points", arrays)
-        self.train_labels_ = unpack_csr("train_labels", arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.points_ = arrays.csr("points", None, self.n_features_in_)
+        self.train_labels_ = arrays.csr("train_labels", self.points_.shape[0], self.n_labels_)
         self.neighbours_ = Neighbours(self.points_)

@@ -30,6 +30,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, reals
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
@@ -137,10 +138,10 @@ class LEML(Classifier):
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         return {"history": self.history_}, {**self.scaler_.arrays(), **self.scores_.arrays()}
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.history_ = list(config["history"])
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.scores_ = LowRankScores.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.history_ = reals(config["history"], "history")
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)
 
 
 def _turn(

@@ -31,10 +31,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Loss
 from dxml.baselines._tree import Forest, Tree, leaf_shares, read_only
@@ -83,10 +84,11 @@ class Scorer:
         return {**packed, "base.length": self.length, "base.bias": self.bias}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Scorer:
+    def from_arrays(cls, arrays: Arrays, n_features: int, n_labels: int) -> Scorer:
         """The inverse of `arrays`."""
-        weights = unpack_csr("base.weights", arrays)
-        return cls(weights, arrays["base.length"], arrays["base.bias"])
+        weights = arrays.csr("base.weights", n_labels, n_features)
+        length = arrays.floats("base.length", n_labels)
+        return cls(weights, length, arrays.floats("base.bias", n_labels, never=True))
 
 
 @numba.njit(cache=True, parallel=True)
@@ -294,7 +296,9 @@ class LPSR(Classifier):
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         return {}, {**self.scaler_.arrays(), **self.forest_.arrays(), **self.base_.arrays()}
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.forest_ = Forest.from_arrays(arrays)
-        self.base_ = Scorer.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.forest_ = Forest.from_arrays(arrays, self.n_features_in_, self.n_labels_)
+        if self.forest_.n_trees != 1:
+            raise ValueError(f"'tree.roots' must have 1 entry, has {self.forest_.n_trees}")
+        self.base_ = Scorer.from_arrays(arrays, self.n_features_in_, self.n_labels_)

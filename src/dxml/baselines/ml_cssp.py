@@ -26,6 +26,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
+from dxml._arrays import Arrays
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
@@ -143,7 +144,7 @@ class MLCSSP(Classifier):
         arrays = {**self.scaler_.arrays(), **self.scores_.arrays(), "chosen": self.chosen_}
         return {}, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.chosen_ = arrays["chosen"]
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.scores_ = LowRankScores.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.chosen_ = arrays.ids("chosen", None, below=self.n_labels_)
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)

@@ -26,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, real
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn_seed
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._dual_descent import train_labels
 from dxml.baselines._linear import Loss, label_offset, logistic, rank_sparse
@@ -144,11 +145,11 @@ class OneVsAll(Classifier):
         }
         return {"C": self.C_}, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.C_ = float(config["C"])
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.weights_ = unpack_csr("weights", arrays)
-        self.offset_ = arrays["offset"]
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.C_ = real(config, "C")
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.weights_ = arrays.csr("weights", self.n_features_in_, self.n_labels_)
+        self.offset_ = arrays.floats("offset", self.n_labels_, never=True)
 
 
 def _gather(kept: list[Kept], n_features: int) -> tuple[sp.csr_matrix, npt.NDArray[np.float64]]:

@@ -39,10 +39,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, real, reals, whole
 from dxml._params import Range
 from dxml._progress import Progress, Stage
 from dxml._random import spawn
-from dxml._storage import pack_csr, unpack_csr
+from dxml._storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, conjugate_gradient
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
@@ -349,16 +350,23 @@ class SLEEC(Classifier):
         }
         return config, arrays
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.train_labels_ = unpack_csr("train_labels", arrays)
-        self.n_neighbors_ = int(config["n_neighbors"])
-        self.power_ = float(config["power"])
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.train_labels_ = arrays.csr("train_labels", None, self.n_labels_)
+        self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
+        self.power_ = real(config, "power")
         self.learners_ = []
-        for t, errors in enumerate(config["errors"]):
-            clusters = []
-            for c in range(len(errors)):
-                bias, points, rows = (arrays[f"{t}.{c}.{x}"] for x in ("bias", "points", "rows"))
-                weights = unpack_csr(f"{t}.{c}.weights", arrays)
-                clusters.append(_Cluster(weights, bias, points, rows))
-            self.learners_.append(_Learner(arrays[f"{t}.centres"], clusters, list(errors)))
+        for t, saved in enumerate(config["errors"]):
+            errors = reals(saved, "errors")
+            centres = arrays.floats(f"{t}.centres", len(errors), self.n_features_in_)
+            clusters = [self._restored_cluster(f"{t}.{c}", arrays) for c in range(len(errors))]
+            self.learners_.append(_Learner(centres, clusters, errors))
+        if not self.learners_ or not all(learner.errors for learner in self.learners_):
+            raise ValueError("'errors' must have a learner, and a cluster in each")
+
+    def _restored_cluster(self, name: str, arrays: Arrays) -> _Cluster:
+        bias = arrays.floats(f"{name}.bias", None)
+        weights = arrays.csr(f"{name}.weights", self.n_features_in_, len(bias))
+        rows = arrays.ids(f"{name}.rows", None, below=self.train_labels_.shape[0])
+        points = arrays.floats(f"{name}.points", len(rows), len(bias))
+        return _Cluster(weights, bias, points, rows)

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._arrays import Arrays, reals
 from dxml._params import Range
 from dxml._progress import Progress
 from dxml._random import spawn
@@ -221,11 +222,12 @@ class WSABIE(Classifier):
         parts = {**self.scaler_.arrays(), **self.map_.arrays()}
         return {"history": self.history_}, {"label_vectors": self.label_vectors_, **parts}
 
-    def _restore(self, config: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self.history_ = list(config["history"])
-        self.label_vectors_ = arrays["label_vectors"]
-        self.scaler_ = FeatureScaler.from_arrays(arrays)
-        self.map_ = LinearMap.from_arrays(arrays)
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        self.history_ = reals(config["history"], "history")
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        self.map_ = LinearMap.from_arrays(arrays, self.n_features_in_)
+        dim = len(self.map_.bias)
+        self.label_vectors_ = arrays.floats("label_vectors", self.n_labels_, dim)
 
 
 def _start(rng: np.random.Generator, rows: int, dim: int) -> Floats:

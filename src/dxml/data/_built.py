@@ -7,7 +7,6 @@ built from and of the recipe. What is damaged or missing there is built again.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,23 +14,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
 from scipy.sparse import csr_matrix
 
+from dxml._arrays import Arrays
 from dxml._progress import SILENT, Progress
-from dxml._storage import pack_csr, read_folder, unpack_csr, write_folder
+from dxml._storage import pack_csr, read_folder, write_folder
 from dxml.data._records import read_names, read_part
 from dxml.data.dataset import Dataset
 from dxml.data.registry import DatasetInfo, TextRecipe
 from dxml.exceptions import ModelFormatError
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml.text.strings import pack_strings
 
 __all__ = ["load_built"]
 
 VERSION = 1
 """Raised by one when the same texts give other matrices than before."""
-
-Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def load_built(
@@ -44,13 +41,12 @@ def load_built(
     """The parts "train" and "test", from the folder `cache` or built and put there."""
     folder = cache / f"{info.name}-{_digest(info, recipe, paths)}"
     try:
-        return _unpack(_read_checked(folder))
+        return _unpack(read_folder(folder)[1])
     except (ModelFormatError, OSError):
         arrays = _build(info, recipe, paths, progress)
-    checksums = {name: _checksum(array) for name, array in arrays.items()}
-    with suppress(OSError, SafetensorError):  # without a cache it is only slower
-        write_folder(folder, {"data_set": info.name, "crc32": checksums}, arrays)
-    return _unpack(arrays)
+    with suppress(OSError):  # without a cache it is only slower
+        write_folder(folder, {"data_set": info.name}, arrays)
+    return _unpack(Arrays(arrays))
 
 
 def _digest(info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path]) -> str:
@@ -61,20 +57,9 @@ def _digest(info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path]) ->
     return digest.hexdigest()[:16]
 
 
-def _checksum(array: npt.NDArray[Any]) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def _read_checked(folder: Path) -> Arrays:
-    config, arrays = read_folder(folder)
-    if config.get("crc32") != {name: _checksum(array) for name, array in arrays.items()}:
-        raise ModelFormatError(f"{folder}: the arrays are not those that were written.")
-    return arrays
-
-
 def _build(
     info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path], progress: Progress
-) -> Arrays:
+) -> dict[str, npt.NDArray[Any]]:
     from dxml.text.features import TextFeatures  # scikit-learn, which takes a second to import
 
     train = read_part(info, recipe, paths, "train", progress)
@@ -92,7 +77,7 @@ def _build(
         arrays |= pack_csr(name, matrix)
     names = {"features": features.feature_names, "labels": read_names(info, recipe, paths, labels)}
     for name, strings in names.items():
-        arrays[name], arrays[f"{name}.ends"] = pack_strings(strings)
+        arrays[name], arrays[f"{name}_ends"] = pack_strings(strings)
     return arrays
 
 
@@ -107,14 +92,12 @@ def _label_matrix(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> csr_m
 
 
 def _unpack(arrays: Arrays) -> dict[str, Dataset]:
-    names = {
-        name: tuple(unpack_strings(arrays[name], arrays[f"{name}.ends"]))
-        for name in ("features", "labels")
-    }
+    names = {name: tuple(arrays.strings(name)) for name in ("features", "labels")}
+    sizes = {name: len(strings) for name, strings in names.items()}
     return {
         part: Dataset(
-            unpack_csr(f"{part}.X", arrays),
-            unpack_csr(f"{part}.Y", arrays),
+            arrays.csr(f"{part}.X", None, sizes["features"]),
+            arrays.csr(f"{part}.Y", None, sizes["labels"]),
             label_names=names["labels"],
             feature_names=names["features"],
         )

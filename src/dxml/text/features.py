@@ -23,7 +23,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -31,11 +31,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack, vstack
 from sklearn.base import BaseEstimator
 
+from dxml._arrays import Arrays
 from dxml._params import Range, check_params
 from dxml._progress import SILENT, Progress, Stage
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
 from dxml.text.sentences import SentenceModel
-from dxml.text.strings import pack_strings, unpack_strings
+from dxml.text.strings import pack_strings
 from dxml.text.unspaced import WORD_OR_STRETCH, find_words_and_grams, share_unspaced
 
 __all__ = ["TextFeatures"]
@@ -201,22 +202,35 @@ class TextFeatures(BaseEstimator):
 
     @classmethod
     def from_arrays(
-        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]] | Arrays
     ) -> TextFeatures:
         """The inverse of `get_params()` and `arrays()`; a sentence model must be the same."""
+        found = arrays if isinstance(arrays, Arrays) else Arrays(arrays)
         features = cls(**params)
-        terms = unpack_strings(arrays["text.vocabulary"], arrays["text.vocabulary_ends"])
-        ends = np.cumsum(arrays["text.kinds"]).tolist()
+        check_params(features)
+        features.unspaced_ = False  # once there was none
+        if "text.unspaced" in found:
+            features.unspaced_ = bool(found.flags("text.unspaced", 1)[0])
+        terms = found.strings("text.vocabulary")
+        counts = found.counts("text.kinds", len(features._cutters())).tolist()
+        ends = [0, *accumulate(counts)]
         features._vocabularies = [
             {term: column for column, term in enumerate(terms[start:stop])}
-            for start, stop in zip([0, *ends], ends, strict=False)
+            for start, stop in pairwise(ends)
         ]
-        features.idf_ = np.asarray(arrays["text.idf"])
-        features.unspaced_ = bool(arrays.get("text.unspaced", [False])[0])  # once there was none
+        if ends[-1] != len(terms) or counts != [len(kind) for kind in features._vocabularies]:
+            raise ValueError("'text.vocabulary' must hold as many terms as there are columns")
+        features.idf_ = found.floats("text.idf", len(terms))
         if features.sentences is not None:
-            probe = np.asarray(arrays["text.sentences_probe"])
+            probe = found.floats("text.sentences_probe", None)
             features._model = SentenceModel.again(features.sentences, probe)
         return features
+
+    @property
+    def n_columns(self) -> int:
+        """The width of a row."""
+        self._check_fitted()
+        return len(self.idf_) + (0 if self._model is None else self._model.width)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "idf_"):

@@ -7,23 +7,16 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["pack_strings", "unpack_strings"]
+__all__ = ["pack_strings"]
 
 
 def pack_strings(
     strings: Iterable[str],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Strings as one array of UTF-8 bytes and the place where each ends."""
+    """Strings as one array of UTF-8 bytes and the place where each ends.
+
+    The way back is `dxml._arrays.Arrays.strings`.
+    """
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.cumsum([len(string) for string in encoded], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
-
-
-def unpack_strings(packed: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> list[str]:
-    """The inverse of `pack_strings`."""
-    whole = packed.tobytes()
-    stops = ends.tolist()
-    return [
-        whole[start:stop].decode("utf-8", "surrogatepass")
-        for start, stop in zip([0, *stops], stops, strict=False)
-    ]
