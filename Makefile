@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures load load-short bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -45,6 +45,12 @@ load: $(READY)   ## a service under the load of 32 clients: requests a second, p
 
 load-short: $(READY)  ## the short form, on a small model: errors and right answers only
 	$(BIN)/python benchmarks/load_tier.py --short
+
+fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: no crash, hang or traceback
+	$(BIN)/python tests/fuzz/folders.py
+
+fuzz-short: $(READY)  ## the short form, about half a minute
+	$(BIN)/python tests/fuzz/folders.py --trials 250 --seconds 30
 
 browser-story: $(READY)  ## the short form: from pasting a text to teaching and undoing
 	$(BIN)/python -m pytest -q -m browser tests/browser -k whole_story
