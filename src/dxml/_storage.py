@@ -21,8 +21,9 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from dxml._arrays import HELP, Arrays
 from dxml._tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "write_folder"]
+__all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "verify_folder", "write_folder"]
 
 FORMAT = 4
 """Raised by one when a reader of the old number could no longer read what is written.
@@ -117,6 +118,42 @@ def read_folder(folder: str | Path) -> tuple[dict[str, Any], Arrays]:
         ) from None
 
 
+class Verified(NamedTuple):
+    """A file of a model folder that is what was written, or about which nothing is known."""
+
+    name: str
+    size: int
+    said: str
+
+
+def verify_folder(folder: str | Path) -> list[Verified]:
+    """Compare all checksums of a model folder; whatever differs is a `ModelFormatError`.
+
+    The files are read through, which `read_folder` does only once, for a quicker checksum.
+    """
+    folder = Path(folder)
+    config, arrays = read_folder(folder)
+    entry = _arrays_entry(folder, config)
+    path, old = folder / entry["file"], "no checksum, as an older version wrote it"
+    if "sha256" in entry:
+        with _regular(path) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != entry["sha256"]:
+            raise ModelFormatError(
+                f"{path}: damaged, its content is not what was written (by its SHA-256). {HELP}"
+            )
+    same = "as written (SHA-256)"
+    size = (folder / CONFIG).stat().st_size
+    return [
+        Verified(CONFIG, size, same if "sha256" in config else old),
+        Verified(
+            path.name,
+            entry["bytes"],
+            f"{len(arrays)} arrays, {same if 'sha256' in entry else old}",
+        ),
+    ]
+
+
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The config of a saved model, checked but for what only its method knows."""
     path = Path(folder) / CONFIG
@@ -179,7 +216,7 @@ def _arrays_entry(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     return dict(entry or {})
 
 
-def _regular(path: Path) -> BinaryIO:
+def _regular(path: Path) -> BufferedReader:
     """An open file that is one: a link may lead out of the folder, and a pipe never ends."""
     if path.is_symlink():
         raise ModelFormatError(f"{path}: is a link. Copy the file itself into the folder.")

@@ -18,6 +18,7 @@ from dxml.cli import (
     labels,
     learn,
     methods,
+    model,
     plot,
     predict,
     serve,
@@ -65,6 +66,7 @@ app.command("learn")(learn.learn)
 app.command("labels")(labels.labels)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
+app.add_typer(model.app, name="model")
 app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
