@@ -10,7 +10,7 @@ import dxml
 SOURCE = Path(dxml.__file__).parent
 LAYERS = [
     {"exceptions"},
-    {"_random", "_progress", "_params", "_threads", "_device", "_sparse"},
+    {"_random", "_progress", "_params", "_threads", "_device", "_sparse", "_locking"},
     {"topk", "_arrays"},
     {"_tensors"},
     {"_validation", "_storage"},

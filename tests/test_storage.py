@@ -6,12 +6,17 @@ import json
 import os
 import resource
 import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml import _storage
 from dxml._storage import FORMAT, pack_csr, read_config, read_folder, sealed, write_folder
 from dxml.exceptions import ModelFormatError
 
@@ -58,7 +63,110 @@ def test_a_new_model_replaces_the_old_and_its_file(tmp_path: Path) -> None:
     write_folder(tmp_path, {"turn": 2}, {"w": ARRAYS["w"] + 1})
     config, arrays = read_folder(tmp_path)
     assert config["turn"] == 2 and arrays.floats("w", 2, 3)[0, 0] == 1
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        ".lock",
+        next(tmp_path.glob("arrays-*")).name,
+        "config.json",
+    ]
+
+
+SAVE = """
+import os, sys
+import numpy as np
+from dxml._storage import write_folder
+sys.stdin.readline()
+for turn in range(30):
+    write_folder(sys.argv[1], {"turn": turn, "by": os.getpid()}, {"by": np.array([os.getpid()])})
+"""
+
+
+def test_writers_at_once_leave_a_model_that_one_of_them_wrote(tmp_path: Path) -> None:
+    """Before there was a lock, one of them deleted the arrays of the other."""
+    write_folder(tmp_path, {"by": 0}, {"by": np.array([0])})
+    command = [sys.executable, "-c", SAVE, str(tmp_path)]
+    writers = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()
+    read = 0
+    while any(writer.poll() is None for writer in writers):
+        config, arrays = read_folder(tmp_path)
+        assert arrays.counts("by", 1).tolist() == [config["by"]]
+        read += 1
+    assert [writer.wait() for writer in writers] == [0, 0, 0] and read > 0
+    assert read_folder(tmp_path)[0]["turn"] == 29
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".json", ".safetensors"]
+
+
+def test_a_reader_follows_a_model_that_is_replaced_under_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path, {"turn": 1}, ARRAYS)
+    read, turns = _storage.read_config, iter([2, 3])
+
+    def read_then_replace(folder: Path) -> dict[str, Any]:
+        config = read(folder)
+        for turn in turns:
+            write_folder(tmp_path, {"turn": turn}, ARRAYS)
+            break
+        return config
+
+    monkeypatch.setattr(_storage, "read_config", read_then_replace)
+    assert read_folder(tmp_path)[0]["turn"] == 3
+
+
+def test_what_killed_saves_left_goes_with_the_next(tmp_path: Path) -> None:
+    write_folder(tmp_path, {"turn": 1}, ARRAYS)
+    left = ["arrays-0123456789ab.safetensors", "config.json.partial", ".tmpAbC123"]
+    left += ["arrays-0123456789ab.safetensors.0123456789ab.partial", "config.json.ab.partial"]
+    kept = ["lessons.sqlite", "notes.txt"]
+    for name in left + kept:
+        (tmp_path / name).write_text("x")
+    write_folder(tmp_path, {"turn": 2}, ARRAYS)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert not names & set(left) and names >= set(kept)
+    assert read_folder(tmp_path)[0]["turn"] == 2
+
+
+def test_a_planted_link_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "m").mkdir()
+    monkeypatch.setattr("dxml._storage.secrets.token_hex", lambda n: "0123456789ab")
+    for name in ("arrays-0123456789ab.safetensors", "config.json"):
+        (tmp_path / "m" / f"{name}.0123456789ab.partial").symlink_to(tmp_path / "mine")
+    with pytest.raises(FileExistsError):
+        write_folder(tmp_path / "m", {}, ARRAYS)
+    (tmp_path / "m" / ".lock").unlink()
+    (tmp_path / "m" / ".lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        write_folder(tmp_path / "m", {}, ARRAYS)
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_files_and_names_are_flushed_before_the_old_ones_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path, {}, ARRAYS)
+    (old,) = tmp_path.glob("arrays-*")
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flush(file: int) -> None:
+        assert old.exists()
+        events.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        fsync(file)
+
+    def rename(source: Path, target: Path) -> None:
+        events.append(target.suffix)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "replace", rename)
+    write_folder(tmp_path, {}, ARRAYS)
+    assert events == ["file", ".safetensors", "folder", "file", ".json", "folder"]
+    assert not old.exists()
 
 
 @pytest.mark.parametrize("fatal", [1, 2])

@@ -1,9 +1,11 @@
 """A saved model is a folder anyone can open: ``config.json`` and a safetensors file.
 
 The arrays go to a file with a fresh name, and ``config.json``, which names that file, is replaced
-last and in one step. A crash at any moment leaves the old model or the new one. Arrays are
-memory-mapped on reading. Methods that use them as they are (all but `Joint`, whose numbers are
-packed in fewer bits and unpacked into memory) leave them in the file, whose pages processes share.
+last and in one step. A crash at any moment leaves the old model or the new one; files and names are
+on the disk before the old ones go. Of several writers one writes at a time (`dxml._locking`), and
+readers need not wait. Arrays are memory-mapped on reading. Methods that use them as they are (all
+but `Joint`, whose numbers are packed in fewer bits and unpacked into memory) leave them in the file,
+whose pages processes share.
 
 ``config.json`` ends in the SHA-256 of all its text before, and says what checksums the arrays must
 have: a CRC-32, which every reading compares, as that takes 20 ms for 100 MB, and a SHA-256, which
@@ -30,6 +32,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._arrays import HELP, Arrays
+from dxml._locking import folder_lock
 from dxml._tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
@@ -42,6 +45,8 @@ Each past number keeps a folder under tests/models that must go on loading."""
 CONFIG = "config.json"
 LONGEST_CONFIG = 1 << 29  # bytes; it holds the labels' names
 _ARRAYS = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
+_STALE = ("arrays-*.safetensors", "*.partial", ".tmp??????")
+"""What saves leave behind when they are killed; the last is what older versions left."""
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n')
 
 
@@ -53,6 +58,12 @@ def write_folder(
     if folder.exists() and not folder.is_dir():
         raise ModelFormatError(f"{folder}: a model is saved as a folder, and this is a file.")
     folder.mkdir(parents=True, exist_ok=True)
+    with folder_lock(folder):
+        _write(folder, config, arrays)
+    return folder
+
+
+def _write(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     try:
         name = f"arrays-{secrets.token_hex(6)}.safetensors"
         with _replacing(folder / name) as file:
@@ -64,10 +75,10 @@ def write_folder(
         if error.errno is not None:
             error.filename = str(folder)  # a full disk names no file
         raise
-    for stale in folder.glob("arrays-*.safetensors*"):
-        if stale.name != name:
-            stale.unlink(missing_ok=True)
-    return folder
+    for pattern in _STALE:
+        for stale in folder.glob(pattern):
+            if stale.name != name:
+                stale.unlink(missing_ok=True)
 
 
 def sealed(config: Mapping[str, Any]) -> bytes:
@@ -88,34 +99,55 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
+        _flush(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
 
 
+def _flush(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], Arrays]:
     """The config and the memory-mapped arrays of a saved model.
 
-    Writing into an array changes this process's copy of the page, never the file.
+    Writing into an array changes this process's copy of the page, never the file. A model that is
+    replaced meanwhile is read as it was before, or as it is then.
     """
-    folder = Path(folder)
+    config, file, path = _open_arrays(Path(folder))
+    with file:
+        return config, _arrays_of(file, path, config["arrays"])
+
+
+def _open_arrays(folder: Path) -> tuple[dict[str, Any], BufferedReader, Path]:
+    """The config, and the file that it names; once open, that may be replaced."""
     config = read_config(folder)
-    entry = _arrays_entry(folder, config)
-    path = folder / entry["file"]
-    try:
-        with _regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != entry["bytes"]:
-                raise ModelFormatError(
-                    f"{path}: expected {entry['bytes']} bytes, got {size}: the file is damaged. "
-                    f"{HELP}"
-                )
-            return config, Arrays(map_tensors(file, path, entry.get("crc32")), path)
-    except FileNotFoundError:
+    while True:
+        path = folder / _arrays_file(folder, config)
+        try:
+            return config, _regular(path), path
+        except FileNotFoundError:
+            before, config = config, read_config(folder)
+        if config["arrays"] == before["arrays"]:
+            raise ModelFormatError(
+                f"{folder}: {CONFIG} names {path.name}, which is not there. "
+                "Copy the whole folder, or train again."
+            )
+
+
+def _arrays_of(file: BufferedReader, path: Path, entry: Mapping[str, Any]) -> Arrays:
+    size = os.fstat(file.fileno()).st_size
+    if size != entry["bytes"]:
         raise ModelFormatError(
-            f"{folder}: {CONFIG} names {path.name}, which is not there. "
-            "Copy the whole folder, or train again."
-        ) from None
+            f"{path}: expected {entry['bytes']} bytes, got {size}: the file is damaged. {HELP}"
+        )
+    return Arrays(map_tensors(file, path, entry.get("crc32")), path)
 
 
 class Verified(NamedTuple):
@@ -131,19 +163,17 @@ def verify_folder(folder: str | Path) -> list[Verified]:
 
     The files are read through, which `read_folder` does only once, for a quicker checksum.
     """
-    folder = Path(folder)
-    config, arrays = read_folder(folder)
-    entry = _arrays_entry(folder, config)
-    path, old = folder / entry["file"], "no checksum, as an older version wrote it"
-    if "sha256" in entry:
-        with _regular(path) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != entry["sha256"]:
+    config, file, path = _open_arrays(Path(folder))
+    entry, old = config["arrays"], "no checksum, as an older version wrote it"
+    with file:
+        arrays = _arrays_of(file, path, entry)
+        file.seek(0)
+        if "sha256" in entry and hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
             raise ModelFormatError(
                 f"{path}: damaged, its content is not what was written (by its SHA-256). {HELP}"
             )
     same = "as written (SHA-256)"
-    size = (folder / CONFIG).stat().st_size
+    size = (path.parent / CONFIG).stat().st_size
     return [
         Verified(CONFIG, size, same if "sha256" in config else old),
         Verified(
@@ -197,8 +227,8 @@ def _check_seal(path: Path, text: bytes, config: Mapping[str, Any]) -> None:
         )
 
 
-def _arrays_entry(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config says of the arrays' file: its name, its size and perhaps its SHA-256."""
+def _arrays_file(folder: Path, config: Mapping[str, Any]) -> str:
+    """The name of the arrays' file; a config says its size too, and perhaps its checksums."""
     entry = config.get("arrays")
     good = (
         isinstance(entry, dict)
@@ -213,7 +243,7 @@ def _arrays_entry(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
             f"{folder / CONFIG}: the entry 'arrays' is missing or damaged; it names a file of the "
             f"folder, such as arrays-0123456789ab.safetensors, and its size. {HELP}"
         )
-    return dict(entry or {})
+    return str(config["arrays"]["file"])
 
 
 def _regular(path: Path) -> BufferedReader:
