@@ -36,6 +36,9 @@ def learn(
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
+    timeout: float | None = typer.Option(
+        None, "--timeout", metavar="S", min=0, help="Seconds to wait for others that write to it."
+    ),
     quiet: bool = QUIET,
 ) -> None:
     """Teach a tagger more texts, without training it anew.
@@ -44,12 +47,16 @@ def learn(
     text whose id is known takes the place of the old one. Columns are those that
     the model was trained on, unless given. The model's folder is replaced in one
     step, when all went well; where there is nothing new to take up, it stays.
+    Of several programs that teach one model each waits for the others, so that
+    nothing is lost.
     """
     import time
 
+    from dxml._locking import folder_lock
     from dxml.cli._output import check_folder
     from dxml.cli._progress import open_progress
     from dxml.exceptions import ParameterError
+    from dxml.methods import saved_method
     from dxml.service.engine import has_new_lessons, take_up, taken_up
     from dxml.tagger import TextTagger
 
@@ -61,49 +68,55 @@ def learn(
         )
     if catch_up and refit:
         raise ParameterError("--refit does all that --catch-up does. Give one of them.")
-    tagger = TextTagger.load(model)
-    lessons = journal and has_new_lessons(model, tagger)
-    if journal and not (lessons or more_to_do):
-        if not quiet:
-            typer.echo(f"the service was taught nothing new; {model} stays as it is")
-        return
+    saved_method(model)  # where there is no model, there is nothing to wait for
     check_folder(model)
-    said = []
-    if lessons:
-        tagger = take_up(model)
-        said.append("took up what the service was taught")
-    elif journal:
-        said.append("the service was taught nothing new")
-    reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
-    before, start = set(tagger.labels_), time.perf_counter()
-    with open_progress(quiet) as progress:
-        for known in forget:
-            tagger.forget(known)
-        if unlabel is not None:
-            tagger.remove_label(*unlabel)
-            said.append(f"took {unlabel[1]!r} off {unlabel[0]!r}")
-        if data is not None:
-            table = reading.read_labelled(data, reading.columns(tagger.columns), progress)
-            with progress.stage("learn"):
-                tagger.learn(table.texts, table.labels or (), ids=table.ids)
-            fresh = len(set(tagger.labels_) - before)
-            said.append(f"learnt {len(table):,} texts, {fresh:,} labels are new")
-            if mute := len(tagger.without_known_words(table.texts)):
-                said.append(
-                    f"{mute:,} of them have no word that the model knows, and change nothing until "
-                    "it is trained anew with dxml train"
-                )
-        if forget:
-            said.append(f"forgot {len(forget):,}")
-        if catch_up:
-            tagger.catch_up(progress=progress)
-            said.append("trained all parts on")
-        if refit:
-            tagger.refit(progress=progress)
-            said.append("trained all parts again")
-        tagger.save(model)
-        if journal:
-            taken_up(model)
-    if not quiet:
-        seconds = time.perf_counter() - start
-        typer.echo(f"{'; '.join(said)}: {len(tagger.ids_):,} texts known, in {seconds:.1f} s")
+
+    def waiting() -> None:
+        typer.echo(f"waiting for another program that writes to {model}", err=True)
+
+    with folder_lock(model, timeout=timeout, waiting=waiting):
+        tagger = TextTagger.load(model)
+        lessons = journal and has_new_lessons(model, tagger)
+        if journal and not (lessons or more_to_do):
+            if not quiet:
+                typer.echo(f"the service was taught nothing new; {model} stays as it is")
+            return
+        said = []
+        if lessons:
+            tagger = take_up(model)
+            said.append("took up what the service was taught")
+        elif journal:
+            said.append("the service was taught nothing new")
+        reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
+        before, start = set(tagger.labels_), time.perf_counter()
+        with open_progress(quiet) as progress:
+            for known in forget:
+                tagger.forget(known)
+            if unlabel is not None:
+                tagger.remove_label(*unlabel)
+                said.append(f"took {unlabel[1]!r} off {unlabel[0]!r}")
+            if data is not None:
+                table = reading.read_labelled(data, reading.columns(tagger.columns), progress)
+                with progress.stage("learn"):
+                    tagger.learn(table.texts, table.labels or (), ids=table.ids)
+                fresh = len(set(tagger.labels_) - before)
+                said.append(f"learnt {len(table):,} texts, {fresh:,} labels are new")
+                if mute := len(tagger.without_known_words(table.texts)):
+                    said.append(
+                        f"{mute:,} of them have no word that the model knows, and change nothing "
+                        "until it is trained anew with dxml train"
+                    )
+            if forget:
+                said.append(f"forgot {len(forget):,}")
+            if catch_up:
+                tagger.catch_up(progress=progress)
+                said.append("trained all parts on")
+            if refit:
+                tagger.refit(progress=progress)
+                said.append("trained all parts again")
+            tagger.save(model)
+            if journal:
+                taken_up(model)
+        if not quiet:
+            seconds = time.perf_counter() - start
+            typer.echo(f"{'; '.join(said)}: {len(tagger.ids_):,} texts known, in {seconds:.1f} s")
