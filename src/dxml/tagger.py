@@ -426,7 +426,7 @@ class TextTagger:
         config, arrays = self.model._packed()
         config = {
             "method": TAGGER,
-            "text": self.features.get_params(),
+            "text": self.features.saved_params(),
             "columns": None if self.columns is None else asdict(self.columns),
             "lessons": None if self.taken_up is None else asdict(self.taken_up),
             "model": config,

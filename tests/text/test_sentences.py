@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
 from collections.abc import Iterator
@@ -26,8 +27,10 @@ class Model:
     """Each word has a direction by its meaning; a text is the sum of its words'."""
 
     calls: list[int]
+    settings: dict[str, Any]
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, **settings: Any) -> None:
+        Model.settings = settings
         if name == "missing":
             raise OSError("there is no such model\nand a long story")
         self.seed = zlib.crc32(Path(name).read_bytes()) if Path(name).is_file() else 0
@@ -51,7 +54,7 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def _package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    package = SimpleNamespace(SentenceTransformer=Model)
+    package = SimpleNamespace(SentenceTransformer=Model, __version__="6.2.0")
     monkeypatch.setitem(sys.modules, "sentence_transformers", package)
     module._open.cache_clear()
     yield
@@ -103,6 +106,75 @@ def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ParameterError, match=r"'m' needs the package .*'dxml\[sentences\]'"):
         TextFeatures(sentences="m").fit(TEXTS)
+
+
+def write_modules(folder: Path, *modules: dict[str, Any]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "modules.json").write_text(json.dumps(list(modules)))
+    return folder
+
+
+OWN = {"type": "sentence_transformers.models.Transformer", "path": ""}
+
+
+def test_nothing_is_trusted_that_comes_with_a_model(tmp_path: Path) -> None:
+    folder = write_modules(tmp_path / "model", OWN, {**OWN, "path": "1_Pooling"})
+    TextFeatures(sentences=str(folder), tfidf=False).fit(TEXTS)
+    expected = {"trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    assert Model.settings == {**expected, "local_files_only": True}
+    TextFeatures(sentences="m", tfidf=False).fit(TEXTS)
+    assert Model.settings == {**expected, "local_files_only": False}
+
+
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ([{"type": "evil.Module", "path": ""}], "type 'evil.Module' is not one of sentence-transf"),
+        ([OWN, {"type": "sentence_transformers_evil.M", "path": ""}], "is not one of sentence-tr"),
+        ([{"type": 3, "path": ""}], "the module type 3 is not one of"),
+        ([{**OWN, "path": "../elsewhere"}], "the module '../elsewhere' lies outside"),
+        ([{**OWN, "path": "/elsewhere"}], "the module '/elsewhere' lies outside"),
+        ([{"type": "x"}], "expected a list of modules, each with type and path"),
+        ([7], "expected a list of modules, each with type and path"),
+    ],
+)
+def test_a_folder_that_would_run_code_is_not_opened(
+    tmp_path: Path, modules: list[Any], said: str
+) -> None:
+    folder = write_modules(tmp_path / "model", *modules)
+    Model.calls = []
+    with pytest.raises(ParameterError, match=said):
+        TextFeatures(sentences=str(folder), tfidf=False).fit(TEXTS)
+    assert Model.calls == []
+
+
+def test_weights_that_may_hold_code_are_not_read(tmp_path: Path) -> None:
+    folder = write_modules(tmp_path / "model", OWN)
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ParameterError, match="weights are only read from model.safetensors"):
+        TextFeatures(sentences=str(folder), tfidf=False).fit(TEXTS)
+    (folder / "model.safetensors").write_bytes(b"")
+    assert TextFeatures(sentences=str(folder), tfidf=False).fit_transform(TEXTS).shape[0] == 5
+
+
+def test_a_package_that_would_run_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = SimpleNamespace(SentenceTransformer=Model, __version__="5.4.1")
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    with pytest.raises(ParameterError, match="needs sentence-transformers 6 or newer, this is 5.4"):
+        TextFeatures(sentences="m", tfidf=False).fit(TEXTS)
+
+
+def test_a_saved_tagger_names_folders_by_their_whole_path(
+    lessons: tuple[list[str], list[list[str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_modules(tmp_path / "model", OWN)
+    tagger = TextTagger(device="cpu", sentences="model").fit(*lessons)
+    saved = tagger.save(tmp_path / "m")
+    assert tagger.get_params()["sentences"] == "model"
+    assert TextTagger.load(saved).get_params()["sentences"] == str(tmp_path / "model")
+    with pytest.raises(ModelFormatError, match="in the folder 'model', and a model may name fold"):
+        TextFeatures.from_arrays(tagger.features.get_params(), tagger.features.arrays())
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -186,6 +187,13 @@ class TextFeatures(BaseEstimator):
             return "" if as_known == word else found[0]
 
         return (WORD_OR_STRETCH if self.unspaced_ else _WORD).sub(keep, text)
+
+    def saved_params(self) -> dict[str, Any]:
+        """`get_params()` as a saved model has them: a sentence model's folder by its whole path."""
+        params: dict[str, Any] = self.get_params()
+        if self.sentences is not None and Path(self.sentences).is_dir():
+            params["sentences"] = str(Path(self.sentences).resolve())
+        return params
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it, beside `get_params()`."""

@@ -3,13 +3,20 @@
 Only the name of the model is saved with a tagger, and what it made of one sentence, by which
 another model under the same name is found out. The package comes with
 ``pip install 'dxml[sentences]'``.
+
+Opening a model runs no code that came with it: only modules of the package's own types are loaded,
+weights only from safetensors, and nothing is trusted that would be fetched. A saved tagger may name
+a folder only by its absolute path, since a relative one may lie in what was downloaded with it.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +31,10 @@ Floats = npt.NDArray[np.float32]
 BATCH = 64  # texts encoded together
 BLOCK = 1024  # texts between two words to the progress
 _PROBE = "The quick brown fox jumps over the lazy dog."
+LEAST_VERSION = 6
+"""Of sentence-transformers: the first that asks before it runs a module of a foreign type."""
+LONGEST = 1 << 20  # bytes of modules.json
+_OWN = re.compile(r"sentence_transformers(\.\w+)+")
 _CLOSE = 0.99  # cosine of what one model makes of a text on two machines, at least
 
 
@@ -66,6 +77,12 @@ class SentenceModel:
     @classmethod
     def again(cls, name: str, probe: Floats) -> SentenceModel:
         """The model that features were fitted with, which made `probe`; another is an error."""
+        if Path(name).is_dir() and not Path(name).is_absolute():
+            raise ModelFormatError(
+                f"this was trained with a sentence model in the folder {name!r}, and a model may "
+                "name folders only by where they are on the whole machine: this one may have come "
+                "along with it. Open it from elsewhere if a name was meant, or train anew."
+            )
         try:
             model = cls(name)
         except ParameterError as error:
@@ -81,6 +98,36 @@ class SentenceModel:
         return model
 
 
+def _check_modules(folder: Path) -> None:
+    """Refuse a folder whose modules are of types from elsewhere, or lie elsewhere."""
+    path = folder / "modules.json"
+    if not path.exists():  # a plain transformer, for which the package adds a pooling of its own
+        return
+    try:
+        with path.open("rb") as file:
+            modules = json.loads(file.read(LONGEST))
+        kinds = [(module["type"], Path(module["path"])) for module in modules]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ParameterError(
+            f"{path}: expected a list of modules, each with type and path ({error!r}). "
+            "Get the sentence model again."
+        ) from error
+    for kind, place in kinds:
+        if not isinstance(kind, str) or not _OWN.fullmatch(kind):
+            raise ParameterError(
+                f"{path}: the module type {kind!r} is not one of sentence-transformers itself, and "
+                "opening it would run code that came with the model. Take another model."
+            )
+        if place.is_absolute() or ".." in place.parts:
+            raise ParameterError(f"{path}: the module {str(place)!r} lies outside of the folder.")
+        weights = folder / place / "pytorch_model.bin"
+        if weights.exists() and not weights.with_name("model.safetensors").exists():
+            raise ParameterError(
+                f"{weights}: weights are only read from model.safetensors, as this format may hold "
+                "code. Save the model again with a newer sentence-transformers."
+            )
+
+
 @lru_cache(maxsize=1)
 def _open(name: str) -> Any:
     try:
@@ -90,8 +137,22 @@ def _open(name: str) -> Any:
             f"the sentence model {name!r} needs the package sentence-transformers. "
             "Install it with: pip install 'dxml[sentences]'."
         ) from None
+    if int(str(package.__version__).partition(".")[0]) < LEAST_VERSION:
+        raise ParameterError(
+            f"the sentence model {name!r} needs sentence-transformers {LEAST_VERSION} or newer, "
+            f"this is {package.__version__}: older ones run code that lies in a model's folder. "
+            "Install it with: pip install --upgrade 'dxml[sentences]'."
+        )
+    is_folder = Path(name).is_dir()
+    if is_folder:
+        _check_modules(Path(name))
     try:
-        return package.SentenceTransformer(name)
+        return package.SentenceTransformer(
+            name,
+            trust_remote_code=False,
+            local_files_only=is_folder,
+            model_kwargs={"use_safetensors": True},
+        )
     except Exception as error:  # whatever that package, its hub and its files come up with
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ParameterError(
