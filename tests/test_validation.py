@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,22 @@ def test_label_ids_must_be_those_of_the_model() -> None:
     for odd in (["tea"], 1, [0.5], [[0]]):
         with pytest.raises(DataFormatError, match="labels must be a list of label ids, got"):
             check_label_ids(odd, 3)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("indices", [[0, 9, 1], [0, -1, 1]])
+def test_a_matrix_that_leads_out_of_itself_is_refused(kind: type, indices: list[int]) -> None:
+    matrix = kind(np.array([[1, 0], [1, 1]], dtype=np.float32))
+    matrix.indices = np.array(indices, np.int32)
+    with pytest.raises(DataFormatError, match="X is a damaged sparse matrix"):
+        check_features(matrix)
+    with pytest.raises(DataFormatError, match="Y is a damaged sparse matrix"):
+        check_labels(matrix)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_numbers_too_large_for_32_bits_are_named(kind: Callable[[object], object]) -> None:
+    with pytest.raises(DataFormatError, match="X must fit 32-bit floats, got 1e.300 at row 1, col"):
+        check_features(kind([[1.0, 0.0], [0.0, 1e300]]))
+    with pytest.raises(DataFormatError, match="X must be finite, got inf at row 0"):
+        check_features(kind([[np.inf, 0.0]]))

@@ -49,10 +49,18 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
             f"X must have 2 dimensions (points, features), got {given.ndim}. "
             "A single point is X[None, :]."
         )
-    matrix = sp.csr_matrix(given, dtype=np.float32)
+    _check_places("X", given)
+    with np.errstate(over="ignore"):
+        matrix = sp.csr_matrix(given, dtype=np.float32)
     if not np.isfinite(matrix.data).all():
         bad = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
         row = int(np.searchsorted(matrix.indptr, bad, side="right") - 1)
+        value = given[row, matrix.indices[bad]] if hasattr(given, "__getitem__") else np.nan
+        if np.isfinite(value):
+            raise DataFormatError(
+                f"X must fit 32-bit floats, got {value:g} at row {row}, "
+                f"column {matrix.indices[bad]}. Scale the values."
+            )
         raise DataFormatError(
             f"X must be finite, got {matrix.data[bad]} at row {row}, "
             f"column {matrix.indices[bad]}. Replace or drop such values."
@@ -91,6 +99,7 @@ def check_labels(
             f"Y must be a 0/1 matrix of shape (points, labels) or a list of label lists, "
             f"got an array of {Y.ndim} dimension(s)."
         )
+    _check_places("Y", Y)
     matrix = sp.csr_matrix(Y)
     if matrix.dtype != bool:
         stored = np.unique(matrix.data)
@@ -240,6 +249,27 @@ def _frame_values(table: Any) -> Any:
         except (TypeError, ValueError):
             pass
     return values
+
+
+def _check_places(name: str, matrix: Any) -> None:
+    """Refuse a sparse matrix with row boundaries or indices that lead out of it.
+
+    scipy makes such a matrix without a word, and neither its conversions nor our compiled code
+    check bounds.
+    """
+    if not sp.issparse(matrix) or matrix.format not in ("csr", "csc"):
+        return  # other formats check themselves
+    lines, places = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    starts, indices = matrix.indptr, matrix.indices
+    good = len(starts) == lines + 1 and starts[0] == 0 and (starts[1:] >= starts[:-1]).all()
+    good = good and starts[-1] <= min(len(indices), len(matrix.data))
+    if good and len(indices):
+        good = indices.min() >= 0 and indices.max() < places
+    if not good:
+        raise DataFormatError(
+            f"{name} is a damaged sparse matrix: its indices or row boundaries lead out of it. "
+            "Make it anew from its entries."
+        )
 
 
 def _canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:

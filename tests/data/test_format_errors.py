@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_matrix, save_npz
+from scipy.sparse import coo_array, csc_matrix, csr_matrix, save_npz
 
 from dxml.data import Dataset, read, read_pair, recognise, write
 from dxml.exceptions import DataFormatError, ParameterError
@@ -62,6 +62,9 @@ HEAD = b"2 5 4\n0,1 0:1\n"
         (b"2 5 x\n", "line 1: expected the header .* found '2 5 x'"),
         (b"-2 5 4\n", "line 1: expected the header .* found '-2 5 4'"),
         (b"\n\n", "line 1: expected the header .* found ''"),
+        (b"1 2147483648 4\n0 4294967299:1\n", "line 1: the header declares 2147483648 features, "
+                                               "and there may be up to 2147483647. Correct the"),
+        (b"1 5 2199023255552\n-7 1:1\n", "line 1: the header declares 2199023255552 labels"),
         (b"", r"a.txt: the file is empty \(0 bytes\). Download or write it again"),
         (gzip.compress(HEAD), "line 1: expected text, found a gzip archive. Name compressed files"),
         (lzma.compress(HEAD), "line 1: expected text, found a xz archive"),
@@ -202,3 +205,46 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         read(path, feature_base=2)
     with pytest.raises(ParameterError, match=r"ids in format 'repository' start at 0"):
         write(Dataset(csr_matrix((1, 1)), csr_matrix((1, 1))), path, label_base=1)
+
+
+def test_ids_of_libsvm_fit_32_bits(tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_text("1 3:1\n")
+    with pytest.raises(ParameterError, match="n_features must be 0 to 2147483647, got 2147483648"):
+        read(tmp_path / "a.svm", format="libsvm", n_features=2**31)
+
+
+def save_pair(folder: Path, X: object, Y: object) -> Path:
+    for name, matrix in (("X", X), ("Y", Y)):
+        save_npz(folder / f"{name}.npz", matrix)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("part", "values"), [("indices", [0, 9, 1]), ("indices", [0, -1, 1]), ("indptr", [0, 9, 3])]
+)
+@pytest.mark.parametrize("kind", [csr_matrix, csc_matrix])
+def test_a_matrix_that_leads_out_of_itself_is_refused(
+    tmp_path: Path, kind: type, part: str, values: list[int]
+) -> None:
+    """A conversion of such a matrix checks no bounds, and has ended the process."""
+    good = kind(np.array([[1, 0], [2, 3]], dtype=np.float32))
+    truth = csr_matrix(np.eye(2, dtype=bool))
+    assert read(save_pair(tmp_path, good, truth)).X.nnz == 3
+    setattr(good, part, np.array(values, np.int32))
+    with pytest.raises(DataFormatError, match="X.npz: expected a sparse matrix of numbers"):
+        read(save_pair(tmp_path, good, truth))
+
+
+@pytest.mark.parametrize("value", [2.0, -1.0, np.nan, 0.5])
+def test_labels_are_0_or_1(tmp_path: Path, value: float) -> None:
+    X = csr_matrix(np.eye(2, dtype=np.float32))
+    folder = save_pair(tmp_path, X, csr_matrix(np.array([[1, 0], [0, value]])))
+    with pytest.raises(DataFormatError, match=f"Y.npz row 1: the value of label 1 is {value:g}, "):
+        read(folder)
+
+
+def test_features_fit_32_bits(tmp_path: Path) -> None:
+    X = csr_matrix(np.array([[1.0, 0], [0, 1e300]]))
+    folder = save_pair(tmp_path, X, csr_matrix(np.eye(2, dtype=bool)))
+    with pytest.raises(DataFormatError, match="X.npz row 1: the value 1e.300 of feature 1 is too"):
+        read(folder)

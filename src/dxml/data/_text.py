@@ -28,7 +28,15 @@ def read_header(file: TextFile, fields: str) -> list[int]:
             "Choose another format= if the file has no such header",
             line=1,
         )
-    return [int(word) for word in words]
+    sizes = [int(word) for word in words]
+    for what, size in list(zip(fields.split(), sizes, strict=True))[1:]:
+        if size > _ANY:
+            file.fail(
+                f"the header declares {size} {what}, and there may be up to {_ANY}. "
+                "Correct the header, or number the ids anew",
+                line=1,
+            )
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,9 @@ def _read_libsvm(
     bases: tuple[int, int],
     progress: Progress,
 ) -> tuple[csr_matrix, csr_matrix]:
+    for what, size in (("n_features", n_features), ("n_labels", n_labels)):
+        if size is not None and not 0 <= size < 2**31:
+            raise ParameterError(f"{what} must be 0 to {2**31 - 1}, got {size}.")
     bound = "given as n_features and n_labels"
     hint = f"Features are taken to start at {bases[0]}: set feature_base if not"
     with open_text(path, progress) as file:
@@ -233,7 +236,31 @@ def _read_npz(x_path: Path, y_path: Path) -> tuple[csr_matrix, csr_matrix]:
             f"{x_path} row {row}: the value of feature {X.indices[bad[0]]} is {X.data[bad[0]]}, "
             "expected a finite number. Replace it or leave it out."
         )
-    return X, Y
+    return _as_float32(x_path, X), _as_truth(y_path, Y)
+
+
+def _as_float32(path: Path, X: csr_matrix) -> csr_matrix:
+    with np.errstate(over="ignore"):
+        narrow = X.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(narrow.data))
+    if bad.size:
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        raise DataFormatError(
+            f"{path} row {row}: the value {X.data[bad[0]]:g} of feature {X.indices[bad[0]]} is too "
+            "large for a 32-bit float. Scale it."
+        )
+    return narrow
+
+
+def _as_truth(path: Path, Y: csr_matrix) -> csr_matrix:
+    bad = np.flatnonzero((Y.data != 0) & (Y.data != 1))
+    if bad.size:
+        row = int(np.searchsorted(Y.indptr, bad[0], side="right")) - 1
+        raise DataFormatError(
+            f"{path} row {row}: the value of label {Y.indices[bad[0]]} is {Y.data[bad[0]]:g}, "
+            "expected 0 or 1. Binarise graded relevance first, e.g. Y > 0."
+        )
+    return Y.astype(np.bool_)
 
 
 def _load_matrix(path: Path) -> csr_matrix:
@@ -244,6 +271,8 @@ def _load_matrix(path: Path) -> csr_matrix:
             loaded: Any = load_npz(file)
         if loaded.ndim != 2 or loaded.dtype.kind not in "biuf":
             raise ValueError(f"it holds {loaded!r}")
+        if hasattr(loaded, "check_format"):  # before it is converted, which checks no bounds
+            loaded.check_format(full_check=True)
         matrix: csr_matrix = csr_matrix(loaded)
         matrix.check_format(full_check=True)
     except (ValueError, KeyError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
