@@ -3,9 +3,9 @@
 The arrays go to a file with a fresh name, and ``config.json``, which names that file, is replaced
 last and in one step. A crash at any moment leaves the old model or the new one; files and names are
 on the disk before the old ones go. Of several writers one writes at a time (`dxml._locking`), and
-readers need not wait. Arrays are memory-mapped on reading. Methods that use them as they are (all
-but `Joint`, whose numbers are packed in fewer bits and unpacked into memory) leave them in the file,
-whose pages processes share.
+readers need not wait. Arrays are memory-mapped on reading. Methods that use them as they are, all
+but `Joint`, whose numbers are packed in fewer bits and unpacked into memory, leave them in the
+file, whose pages processes share.
 
 ``config.json`` ends in the SHA-256 of all its text before, and says what checksums the arrays must
 have: a CRC-32, which every reading compares, as that takes 20 ms for 100 MB, and a SHA-256, which
