@@ -29,7 +29,7 @@ from dxml.base import Classifier
 from dxml.bench.machine import describe_machine, machine_name, peak_bytes
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.joint import Joint
-from dxml.model import DXML
+from dxml.paper.dxml import DXML
 
 ROWS: list[tuple[str, str, str, float]] = []
 

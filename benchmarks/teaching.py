@@ -178,7 +178,7 @@ def setting(module: Any, **values: float) -> Iterator[None]:
 
 
 def choose() -> list[Row]:
-    """What is tried for the constants of `dxml.teaching` and `dxml.catching_up`."""
+    """What is tried for the constants of `dxml.joint.teaching` and `dxml.joint.catching_up`."""
     rows = []
 
     def keep(data: str, case: Case, how: str, teach: Callable[[], Joint], **more: Any) -> None:

@@ -22,12 +22,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dxml import DxmlError, TextTagger, evaluate
-from dxml._progress import StageTimer
 from dxml.baselines.knn import KNN
 from dxml.cli._progress import open_progress
 from dxml.data import fetch, is_present, load_texts, make_texts
-from dxml.tagger import Columns
-from dxml.tags import Explanation
+from dxml.progress import StageTimer
+from dxml.tagging.tagger import Columns
+from dxml.tagging.tags import Explanation
 from dxml.text import TextTable
 
 FOLDER = Path("build/demo")

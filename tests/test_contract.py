@@ -18,13 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import dxml
-from dxml._progress import StageTimer
-from dxml._storage import read_config, sealed
+from dxml._core.storage import read_config, sealed
 from dxml.base import Classifier
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
 from dxml.methods import METHODS, load_model, method_class
 from dxml.metrics import precision_at_k
+from dxml.progress import StageTimer
 
 CHEAP: dict[str, dict[str, Any]] = {
     "joint": {"epochs": 5, "width": 256},

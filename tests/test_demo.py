@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import dxml.data
 from dxml.cli import app
 from dxml.exceptions import DatasetNotFoundError
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dxml._storage import FORMAT
+from dxml._core.storage import FORMAT
 from dxml.data import Dataset, make_planted
 from dxml.methods import load_model
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dxml.joint import Joint
     from dxml.methods import METHODS, load_model
     from dxml.metrics import evaluate
-    from dxml.model import DXML
-    from dxml.tagger import TextTagger
+    from dxml.paper import DXML
+    from dxml.tagging import TextTagger
     from dxml.topk import TopK
 
 __version__ = "0.1.0"
@@ -42,13 +42,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DXML": "dxml.model",
+    "DXML": "dxml.paper",
     "METHODS": "dxml.methods",
     "Classifier": "dxml.base",
     "Dataset": "dxml.data",
     "DxmlError": "dxml.exceptions",
     "Joint": "dxml.joint",
-    "TextTagger": "dxml.tagger",
+    "TextTagger": "dxml.tagging",
     "TopK": "dxml.topk",
     "evaluate": "dxml.metrics",
     "load_dataset": "dxml.data",

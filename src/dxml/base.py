@@ -18,12 +18,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from dxml._arrays import Arrays, listed_texts, reading, real, whole
-from dxml._params import check_params
-from dxml._progress import SILENT, Progress, StageTimer
-from dxml._storage import read_folder, write_folder
-from dxml._threads import FEW_ROWS, numba_threads
-from dxml._validation import (
+from dxml._core.arrays import Arrays, listed_texts, reading, real, whole
+from dxml._core.params import check_params
+from dxml._core.storage import read_folder, write_folder
+from dxml._core.threads import FEW_ROWS, numba_threads
+from dxml._core.validation import (
     check_features,
     check_k,
     check_labels,
@@ -32,6 +31,7 @@ from dxml._validation import (
     is_indicator,
 )
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError
+from dxml.progress import SILENT, Progress, StageTimer
 from dxml.topk import TopK, tie_order
 
 __all__ = ["Classifier"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from dxml._storage import read_config, read_folder
+from dxml._core.storage import read_config, read_folder
 from dxml.base import Classifier
 from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
 
@@ -16,7 +16,7 @@ __all__ = ["METHODS", "TAGGER", "load_model", "method_class", "saved_method"]
 
 METHODS: dict[str, str] = {
     "joint": "dxml.joint:Joint",
-    "dxml": "dxml.model:DXML",
+    "dxml": "dxml.paper:DXML",
     "sleec": "dxml.baselines.sleec:SLEEC",
     "leml": "dxml.baselines.leml:LEML",
     "wsabie": "dxml.baselines.wsabie:WSABIE",
@@ -31,7 +31,8 @@ METHODS: dict[str, str] = {
 """Method name → ``module:Class``."""
 
 TAGGER = "tagger"
-"""What the folder of a `dxml.tagger.TextTagger` calls its method; it takes texts, not features."""
+"""What the folder of a `dxml.tagging.tagger.TextTagger` calls its method; it takes texts, not
+features."""
 
 
 def method_class(name: str) -> type[Classifier]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._sparse import plain_csr
+from dxml._core.sparse import plain_csr
 
 __all__ = ["TopK", "tie_order", "topk_from_csr", "topk_from_dense"]
 

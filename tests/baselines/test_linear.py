@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from dxml._arrays import Arrays
+from dxml._core.arrays import Arrays
 from dxml.baselines._linear import (
     Gram,
     LinearMap,

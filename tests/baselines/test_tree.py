@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays
+from dxml._core.arrays import Arrays
 from dxml.baselines._tree import Forest, Tree, leaf_shares, next_random
 from dxml.topk import tie_order
 

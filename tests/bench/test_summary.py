@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dxml.bands import BANDS
 from dxml.bench import scoring
 from dxml.bench.results import Store, Stored
 from dxml.bench.spec import Run
@@ -16,6 +15,7 @@ from dxml.bench.summary import Row, load_rows, load_summaries, summarise, write_
 from dxml.bench.tables import equipment
 from dxml.bench.worker import Settings, failure
 from dxml.exceptions import DataFormatError
+from dxml.metrics.bands import BANDS
 
 from .conftest import PLANTED, experiment, plan
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dxml._locking import folder_lock
-from dxml.tagger import Columns, TextTagger
+from dxml._core.locking import folder_lock
+from dxml.tagging.tagger import Columns, TextTagger
 
 from .asking import fails, run
 
@@ -55,7 +55,7 @@ def test_two_that_teach_at_once_lose_nothing(folder: Path) -> None:
 
 def test_waiting_for_another_has_an_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("learn", folder / "a0.jsonl", "--model", folder / "m")
-    hold = "import sys; from dxml._locking import folder_lock\n"
+    hold = "import sys; from dxml._core.locking import folder_lock\n"
     hold += "with folder_lock(sys.argv[1]): print('has it', flush=True); sys.stdin.readline()"
     command = [sys.executable, "-c", hold, str(folder / "m")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dxml._storage import sealed
+from dxml._core.storage import sealed
 from dxml.data import make_planted
 from dxml.methods import method_class
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .asking import fails, run
 

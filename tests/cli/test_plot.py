@@ -12,7 +12,7 @@ import pytest
 
 from dxml.data import make_planted, write
 from dxml.label_map import make_label_map
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .asking import fails, run
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml.service.engine import Engine
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .asking import fails, run
 

@@ -17,7 +17,6 @@ from xml.etree.ElementTree import ParseError
 
 import pytest
 
-from dxml._progress import Progress
 from dxml.data import (
     REGISTRY,
     Archive,
@@ -30,6 +29,7 @@ from dxml.data import (
 )
 from dxml.data._index import index_url, request
 from dxml.exceptions import DatasetNotFoundError
+from dxml.progress import Progress
 
 FILES = {"toy_train.txt": b"2 3 2\n0 0:1\n1 1:1\n", "toy_test.txt": b"1 3 2\n0 2:1\n"}
 

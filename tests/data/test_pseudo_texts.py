@@ -7,7 +7,7 @@ import pytest
 from dxml.data import make_texts
 from dxml.data.pseudo_texts import _ASPECTS, _SUBJECTS
 from dxml.exceptions import ParameterError
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 
 def test_same_seed_same_articles() -> None:

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import ParseError
 
 import pytest
 
-from dxml._progress import StageTimer
 from dxml.data._pubmed import pubmed_to_jsonl
+from dxml.progress import StageTimer
 
 ARTICLE = """<PubmedArticle><MedlineCitation><PMID Version="1">{pmid}</PMID>
 <Article><Journal><Title>No title of ours</Title></Journal>{article}</Article>

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dxml._progress import StageTimer
 from dxml.data import REGISTRY, _built, load_dataset, load_texts
 from dxml.exceptions import DataFormatError, ParameterError
+from dxml.progress import StageTimer
 
 # id, title, abstract, labels and their names
 ARTICLES = [

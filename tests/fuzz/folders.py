@@ -42,11 +42,11 @@ from typing import Any
 
 import numpy as np
 
-from dxml._storage import sealed
+from dxml._core.storage import sealed
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DxmlError, ModelFormatError
 from dxml.methods import METHODS, TAGGER, load_model, method_class, saved_method
-from dxml.tagger import Columns, TextTagger
+from dxml.tagging.tagger import Columns, TextTagger
 
 LIMIT = 20  # seconds that a trial may take
 BAD = ("signal", "hang", "wrong kind")

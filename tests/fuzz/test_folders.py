@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dxml._storage import read_config
+from dxml._core.storage import read_config
 from dxml.exceptions import ModelFormatError
 from dxml.methods import METHODS, TAGGER, method_class
 

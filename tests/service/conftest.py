@@ -15,7 +15,7 @@ from dxml.data import make_planted
 from dxml.joint import Joint
 from dxml.service.app import create_app
 from dxml.service.limits import App, Message, Receive, Send
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 with warnings.catch_warnings():  # Starlette would rather have another client than httpx
     warnings.simplefilter("ignore")

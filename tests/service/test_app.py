@@ -19,7 +19,7 @@ from dxml.service import app as app_module
 from dxml.service import schemas
 from dxml.service.engine import Engine
 from dxml.service.limits import Limits
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .conftest import TestClient, client_of, make_texts, names_of
 

@@ -15,7 +15,7 @@ from dxml.service.engine import Engine, Wanted
 from dxml.service.errors import ServiceError
 from dxml.service.limits import Limits
 from dxml.service.served import ServedTagger
-from dxml.service.store import JOURNAL, Journal
+from dxml.tagging.journal import JOURNAL, Journal
 
 
 def test_a_number_that_is_too_large_fails_alone(trained_joint: Path, tmp_path: Path) -> None:

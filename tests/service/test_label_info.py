@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dxml.tagger import TextTagger
-from dxml.thesaurus import read_thesaurus
+from dxml.tagging.tagger import TextTagger
+from dxml.tagging.thesaurus import read_thesaurus
 
 from .conftest import TestClient, client_of
 

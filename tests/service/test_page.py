@@ -19,7 +19,7 @@ from dxml.label_map import make_label_map
 from dxml.service.engine import Engine
 from dxml.service.errors import ServiceError
 from dxml.service.label_maps import LabelMaps, map_content
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .conftest import TestClient, client_of
 

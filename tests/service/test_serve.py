@@ -18,7 +18,7 @@ import pytest
 from dxml.baselines.knn import KNN
 from dxml.cli import main
 from dxml.data import make_planted
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 
 from .conftest import make_texts
 

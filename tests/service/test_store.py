@@ -14,8 +14,8 @@ import pytest
 from dxml.exceptions import ModelFormatError, ParameterError
 from dxml.service import engine as engine_module
 from dxml.service.engine import Engine, Wanted, take_up, taken_up
-from dxml.service.store import JOURNAL, Entry, Journal
-from dxml.tagger import TakenUp, TextTagger
+from dxml.tagging.journal import JOURNAL, Entry, Journal
+from dxml.tagging.tagger import TakenUp, TextTagger
 
 from .conftest import client_of, names_of
 

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from dxml._params import parameters_of
-from dxml._storage import read_folder, write_folder
+from dxml._core.params import parameters_of
+from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
 from dxml.text import TextFeatures
 from dxml.text.features import _BLOCK

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dxml.exceptions import ModelFormatError, ParameterError
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 from dxml.text import TextFeatures
 from dxml.text import sentences as module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dxml._arrays import Arrays
+from dxml._core.arrays import Arrays
 from dxml.text.strings import pack_strings
 
 

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from dxml._arrays import Arrays
-from dxml.encoder import sparse_product
+from dxml._core.arrays import Arrays
+from dxml.paper.encoder import sparse_product
 from dxml.topk import TopK, insert_best
 
 __all__ = [

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays
-from dxml._storage import pack_csr
+from dxml._core.arrays import Arrays
+from dxml._core.storage import pack_csr
 from dxml.topk import TopK, insert_best, topk_from_csr
 
 __all__ = ["Forest", "Tree", "leaf_shares", "next_random", "read_only"]

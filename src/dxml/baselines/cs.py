@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, whole
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
+from dxml._core.arrays import Arrays, whole
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, LowRankScores, label_offset, ridge
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK, insert_best
 
 __all__ = ["CompressedSensing", "matching_pursuit"]

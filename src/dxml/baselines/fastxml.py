@@ -31,15 +31,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, real
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn, spawn_seed
+from dxml._core.arrays import Arrays, real
+from dxml._core.params import Range
+from dxml._core.random import spawn, spawn_seed
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
 from dxml.baselines._tree import Forest, Tree, leaf_shares, next_random
 from dxml.metrics import precision_at_k
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK
 
 __all__ = ["FastXML"]

@@ -10,7 +10,7 @@ with N_k(x) the k training points of largest cosine. p = 0 is the plain vote.
 Where we differ: a training point whose cosine is not positive is no neighbour, and a point without
 any neighbour gets the most frequent labels. k is chosen on held-out points unless it is given.
 
-The search itself is `dxml.neighbours`.
+The search itself is `dxml.neighbors.cosine`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, whole
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
-from dxml._storage import pack_csr
+from dxml._core.arrays import Arrays, whole
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.metrics import precision_at_k
-from dxml.neighbours import Neighbours, cosine_weights, unit_rows
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.neighbors.cosine import Neighbours, cosine_weights, unit_rows
+from dxml.neighbors.voting import vote
+from dxml.progress import Progress
 from dxml.topk import TopK
-from dxml.voting import vote
 
 __all__ = ["KNN"]
 

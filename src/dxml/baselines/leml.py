@@ -30,10 +30,10 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, reals
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
+from dxml._core.arrays import Arrays, reals
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import (
     Gram,
@@ -42,7 +42,7 @@ from dxml.baselines._linear import (
     conjugate_gradient,
     label_offset,
 )
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK
 
 __all__ = ["LEML"]

@@ -31,16 +31,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
-from dxml._storage import pack_csr
+from dxml._core.arrays import Arrays
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Loss
 from dxml.baselines._tree import Forest, Tree, leaf_shares, read_only
 from dxml.baselines.one_vs_all import OneVsAll
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK, insert_best
 
 __all__ = ["LPSR", "Scorer", "kmeans_tree", "naive_bayes"]

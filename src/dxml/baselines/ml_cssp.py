@@ -26,13 +26,13 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
-from dxml._arrays import Arrays
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
+from dxml._core.arrays import Arrays
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import DIRECT, Gram, LowRankScores, label_offset, ridge
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK
 
 __all__ = ["MLCSSP", "interpolation", "leverage_scores"]

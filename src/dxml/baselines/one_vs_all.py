@@ -26,15 +26,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, real
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn_seed
-from dxml._storage import pack_csr
+from dxml._core.arrays import Arrays, real
+from dxml._core.params import Range
+from dxml._core.random import spawn_seed
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._dual_descent import train_labels
 from dxml.baselines._linear import Loss, label_offset, logistic, rank_sparse
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK
 
 __all__ = ["OneVsAll"]

@@ -39,20 +39,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, real, reals, whole
-from dxml._params import Range
-from dxml._progress import Progress, Stage
-from dxml._random import spawn
-from dxml._storage import pack_csr
+from dxml._core.arrays import Arrays, real, reals, whole
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, conjugate_gradient
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
-from dxml.encoder import sparse_product
-from dxml.index import PartitionedIndex
 from dxml.metrics import precision_at_k
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.neighbors.index import PartitionedIndex
+from dxml.neighbors.voting import vote
+from dxml.paper.encoder import sparse_product
+from dxml.progress import Progress, Stage
 from dxml.topk import TopK
-from dxml.voting import vote
 
 __all__ = ["SLEEC"]
 

@@ -34,14 +34,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._arrays import Arrays, reals
-from dxml._params import Range
-from dxml._progress import Progress
-from dxml._random import spawn
+from dxml._core.arrays import Arrays, reals
+from dxml._core.params import Range
+from dxml._core.random import spawn
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import LinearMap, label_offset, rank_product
 from dxml.baselines._tree import next_random
-from dxml.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml.progress import Progress
 from dxml.topk import TopK
 
 __all__ = ["WSABIE", "rank_weights"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dxml.bands import BANDS
 from dxml.bench.published import TITLES
 from dxml.bench.scoring import KS
 from dxml.bench.summary import Row
 from dxml.bench.tables import find, name_of
+from dxml.metrics.bands import BANDS
 from dxml.plots.style import (
     COLOURS,
     HATCHES,

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml import metrics
-from dxml.bands import BANDS, judge_groups, label_bands
 from dxml.bench.results import Stored, write_json
 from dxml.bench.sources import load_parts
+from dxml.metrics.bands import BANDS, judge_groups, label_bands
 from dxml.topk import TopK
 
 __all__ = ["KS", "VERSION", "Truth", "score_all", "scores_of"]

@@ -29,7 +29,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
-from dxml._params import Parameter, parameters_of
+from dxml._core.params import Parameter, parameters_of
 from dxml.bench.peers import PEERS, PREFIX, peer_of
 from dxml.bench.sources import Part, check_source, n_splits
 from dxml.exceptions import ParameterError, did_you_mean

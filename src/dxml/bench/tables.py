@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from dxml.bands import BANDS
 from dxml.bench import markdown as md
 from dxml.bench.published import LARGE, PAPER_METHODS, SMALL, TITLES, Published
 from dxml.bench.scoring import KS
 from dxml.bench.summary import Row
+from dxml.metrics.bands import BANDS
 
 __all__ = [
     "bands",

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dxml._params import parameters_of
-from dxml._progress import StageTimer
+from dxml._core.params import parameters_of
 from dxml.base import Classifier
 from dxml.bench import machine
 from dxml.bench.peers import PREFIX, peer_of
@@ -31,6 +30,7 @@ from dxml.bench.spec import Run
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DxmlError
 from dxml.methods import method_class
+from dxml.progress import StageTimer
 from dxml.topk import TopK
 
 __all__ = ["Settings", "carry_out", "failure", "plain"]

@@ -11,7 +11,7 @@ import rich.progress as bars
 from rich.console import Console
 from rich.text import Text
 
-from dxml._progress import SILENT, Progress, Stage
+from dxml.progress import SILENT, Progress, Stage
 
 __all__ = ["open_progress"]
 

@@ -12,8 +12,8 @@ from dxml.cli._tables import Reading
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from dxml._progress import Progress
     from dxml.base import Classifier
+    from dxml.progress import Progress
     from dxml.topk import TopK
 
 __all__ = ["Ranked", "rank_data"]
@@ -60,7 +60,7 @@ def _rank_texts(
     data: str, model: Path, split: int | None, reading: Reading, progress: Progress
 ) -> Ranked:
     from dxml.exceptions import DataFormatError, ParameterError
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")

@@ -12,10 +12,10 @@ from dxml.cli._words import in_options
 from dxml.exceptions import DataFormatError, ParameterError
 
 if TYPE_CHECKING:
-    from dxml._progress import Progress
-    from dxml.tagger import Columns
+    from dxml.progress import Progress
+    from dxml.tagging.tagger import Columns
+    from dxml.tagging.thesaurus import Thesaurus
     from dxml.text import TextTable
-    from dxml.thesaurus import Thesaurus
 
 __all__ = [
     "ENCODING",
@@ -105,7 +105,7 @@ class Reading:
 
     def columns(self, known: Columns | None) -> Columns:
         """The columns that were asked for, and else those that the model was trained on."""
-        from dxml.tagger import Columns
+        from dxml.tagging.tagger import Columns
 
         text = tuple(self.text) or (known.text if known else ())
         if not text:
@@ -170,7 +170,7 @@ class LabelTable:
 
     def read(self, reading: Reading) -> Thesaurus | None:
         """The table, encoded and separated like that of the texts."""
-        from dxml.thesaurus import read_thesaurus
+        from dxml.tagging.thesaurus import read_thesaurus
 
         if self.path is None:
             if self.learn:

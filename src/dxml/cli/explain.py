@@ -12,8 +12,8 @@ import typer
 from dxml.cli._options import MODEL
 
 if TYPE_CHECKING:
-    from dxml.tagger import TextTagger
-    from dxml.tags import Explanation
+    from dxml.tagging.tagger import TextTagger
+    from dxml.tagging.tags import Explanation
 
 __all__ = ["explain"]
 
@@ -37,7 +37,7 @@ def explain(
     by how much; the training texts that voted for it, with their similarity and
     their labels. The model must be a tagger.
     """
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     tagger = TextTagger.load(model)
     whole = sys.stdin.read() if text == "-" else text

@@ -11,7 +11,7 @@ import typer
 from dxml.cli._options import MODEL
 
 if TYPE_CHECKING:
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
 __all__ = ["labels"]
 
@@ -29,7 +29,7 @@ def labels(
     With each: the texts that carry it, and, where the tagger was trained with
     --label-info, the way to it through broader labels and its description.
     """
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     found = _found(TextTagger.load(model), (query or "").casefold())
     if as_json:

@@ -52,13 +52,13 @@ def learn(
     """
     import time
 
-    from dxml._locking import folder_lock
+    from dxml._core.locking import folder_lock
     from dxml.cli._output import check_folder
     from dxml.cli._progress import open_progress
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
     from dxml.service.engine import has_new_lessons, take_up, taken_up
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     more_to_do = data is not None or forget or unlabel or catch_up or refit
     if not (more_to_do or journal):

@@ -13,7 +13,7 @@ def methods(
     """The methods, and their parameters with defaults and meaning."""
     from rich.table import Table
 
-    from dxml._params import parameters_of
+    from dxml._core.params import parameters_of
     from dxml.cli._console import table_console
     from dxml.methods import METHODS, method_class
 

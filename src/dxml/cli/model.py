@@ -25,14 +25,14 @@ def check(
     The checksums of both files are compared, every array is checked, and the
     model is opened. A folder that is damaged is one sentence and exit code 2.
     """
-    from dxml._storage import verify_folder
+    from dxml._core.storage import verify_folder
     from dxml.base import Classifier
     from dxml.methods import TAGGER, load_model, saved_method
 
     for file in verify_folder(folder):
         typer.echo(f"{file.name}: {file.size:,} bytes, {file.said}")
     if (method := saved_method(folder)) == TAGGER:
-        from dxml.tagger import TextTagger
+        from dxml.tagging.tagger import TextTagger
 
         model: Classifier = TextTagger.load(folder).model
     else:

@@ -14,9 +14,9 @@ from dxml.cli._ranked import Ranked, rank_data
 from dxml.cli._tables import ENCODING, LABELS, SEPARATOR, SKIP, TEXT, Reading
 
 if TYPE_CHECKING:
-    from dxml._progress import Progress
     from dxml.base import Classifier
     from dxml.plots import FrequencyPlot, LabelPlot, Plot, ReliabilityPlot, TrainingPlot
+    from dxml.progress import Progress
 
 __all__ = ["app"]
 
@@ -227,7 +227,7 @@ def _rank(data: str, model: Path, split: int | None, reading: Reading, silent: b
 def _load(model: Path) -> tuple[Classifier, Sequence[str] | None]:
     """The classifier in a folder, and the names of its labels where it has them."""
     from dxml.methods import TAGGER, load_model, saved_method
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     if saved_method(model) == TAGGER:
         tagger = TextTagger.load(model)

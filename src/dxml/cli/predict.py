@@ -13,7 +13,7 @@ from dxml.cli._tables import ENCODING, ID, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
 __all__ = ["OutputFormat", "predict"]
 
@@ -100,7 +100,7 @@ def _predict_texts(
 
     from dxml.cli._progress import open_progress
     from dxml.cli._write import Row, write_predictions, write_rows
-    from dxml.tagger import TextTagger
+    from dxml.tagging.tagger import TextTagger
 
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")

@@ -80,10 +80,10 @@ def _train_tagger(
     info: LabelTable,
     quiet: bool,
 ) -> None:
-    from dxml._progress import StageTimer
     from dxml.cli._progress import open_progress
     from dxml.exceptions import did_you_mean
-    from dxml.tagger import TextTagger
+    from dxml.progress import StageTimer
+    from dxml.tagging.tagger import TextTagger
 
     if method not in (None, "joint"):
         raise ParameterError(f"texts are tagged by method 'joint', got {method!r}.")
@@ -127,11 +127,11 @@ def _train_method(
     settings: dict[str, str],
     quiet: bool,
 ) -> None:
-    from dxml._params import parameters_of, parse_settings
-    from dxml._progress import StageTimer
+    from dxml._core.params import parameters_of, parse_settings
     from dxml.cli._progress import open_progress
     from dxml.data import open_data
     from dxml.methods import method_class
+    from dxml.progress import StageTimer
 
     cls = method_class(method)
     known = parameters_of(cls)

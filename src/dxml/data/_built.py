@@ -1,7 +1,7 @@
 """Texts of a registered data set → sparse matrices, built once and kept in the cache directory.
 
-A built data set is a folder as `dxml._storage` writes it, named after a digest of the files it was
-built from and of the recipe. What is damaged or missing there is built again.
+A built data set is a folder as `dxml._core.storage` writes it, named after a digest of the files it
+was built from and of the recipe. What is damaged or missing there is built again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from dxml._arrays import Arrays
-from dxml._progress import SILENT, Progress
-from dxml._storage import pack_csr, read_folder, write_folder
+from dxml._core.arrays import Arrays
+from dxml._core.storage import pack_csr, read_folder, write_folder
 from dxml.data._records import read_names, read_part
 from dxml.data.dataset import Dataset
 from dxml.data.registry import DatasetInfo, TextRecipe
 from dxml.exceptions import ModelFormatError
+from dxml.progress import SILENT, Progress
 from dxml.text.strings import pack_strings
 
 __all__ = ["load_built"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from dxml._progress import SILENT, Progress
+from dxml.progress import SILENT, Progress
 
 __all__ = ["pubmed_to_jsonl"]
 

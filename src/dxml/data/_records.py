@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dxml._progress import SILENT, Progress
 from dxml.data.registry import DatasetInfo, TextRecipe
 from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress
 from dxml.text.files import open_text
 from dxml.text.rows import read_rows
 from dxml.text.tables import TextTable, read_table

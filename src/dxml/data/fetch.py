@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 from xml.etree.ElementTree import ParseError
 
-from dxml._progress import SILENT, Progress
 from dxml.data._index import find_sdist, request
 from dxml.data.loading import cache_directory, find_file
 from dxml.data.registry import Archive, DatasetInfo, Sdist, lookup
 from dxml.exceptions import DatasetNotFoundError
+from dxml.progress import SILENT, Progress
 from dxml.text.files import COMPRESSIONS
 
 __all__ = ["fetch"]

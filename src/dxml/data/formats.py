@@ -28,11 +28,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.sparse import csr_matrix, load_npz
 
-from dxml._progress import SILENT, Progress
 from dxml.data._text import Layout, read_header, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.data.dataset import Dataset
 from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
+from dxml.progress import SILENT, Progress
 from dxml.text.files import open_text, plain_suffix
 
 __all__ = ["Format", "read", "read_pair", "recognise", "write"]

@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 from scipy.sparse import csr_matrix, vstack
 
-from dxml._progress import SILENT, Progress
 from dxml.data import formats
 from dxml.data._built import load_built
 from dxml.data._records import read_part
@@ -17,6 +16,7 @@ from dxml.data.dataset import Dataset
 from dxml.data.registry import REGISTRY, DatasetInfo, TextRecipe, lookup
 from dxml.data.splits import read_split
 from dxml.exceptions import DataFormatError, DatasetNotFoundError, ParameterError, did_you_mean
+from dxml.progress import SILENT, Progress
 from dxml.text.files import COMPRESSIONS
 from dxml.text.tables import TextTable
 

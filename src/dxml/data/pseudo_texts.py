@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dxml._random import spawn
+from dxml._core.random import spawn
 from dxml.exceptions import ParameterError
 from dxml.text.tables import TextTable
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dxml._progress import Progress
 from dxml.data._pubmed import pubmed_to_jsonl
 from dxml.exceptions import DatasetNotFoundError, did_you_mean
+from dxml.progress import Progress
 
 __all__ = ["REGISTRY", "Archive", "Conversion", "DatasetInfo", "Sdist", "TextRecipe", "lookup"]
 

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from dxml._random import spawn, spawn_seed
+from dxml._core.random import spawn, spawn_seed
 from dxml.data.dataset import Dataset
 from dxml.data.registry import lookup
 from dxml.exceptions import ParameterError

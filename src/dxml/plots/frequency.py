@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml.bands import BANDS, LabelGroup, judge_groups, label_bands
+from dxml.metrics.bands import BANDS, LabelGroup, judge_groups, label_bands
 from dxml.plots.style import COLOURS, MARKERS, NothingToDrawError, bars, heading
 from dxml.topk import TopK
 

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._progress import SILENT, Progress
-from dxml._random import spawn
+from dxml._core.random import spawn
 from dxml.exceptions import ParameterError
-from dxml.kmeans import kmeans, nearest_centre
 from dxml.label_map import LabelMap, make_label_map
+from dxml.neighbors.kmeans import kmeans, nearest_centre
 from dxml.plots.letters import fonts_for
 from dxml.plots.placing import Name, Style, place_names
 from dxml.plots.style import COLOURS, DPI, NothingToDrawError, heading
+from dxml.progress import SILENT, Progress
 
 __all__ = ["LabelPlot", "label_plot"]
 

@@ -40,7 +40,7 @@ class ReliabilityPlot:
     k : int
         Places of each point that are looked at.
     error : float
-        The expected calibration error, a fraction; see `dxml.metrics.calibration_error`.
+        The expected calibration error, a fraction; see `dxml.metrics.ranking.calibration_error`.
     groups : tuple of Group
         Predictions in the order of their probability, cut into groups of about equal size: mean
         probability, share of right labels, and the 95 % interval (Wilson's) of that share.

@@ -21,8 +21,8 @@ from dxml.exceptions import ParameterError
 from dxml.service.errors import ServiceError
 from dxml.service.limits import Limits
 from dxml.service.served import Point, Served, ServedTagger, check_method, open_served
-from dxml.service.store import JOURNAL, Action, Entry, Journal
-from dxml.tagger import TakenUp, TextTagger
+from dxml.tagging.journal import JOURNAL, Action, Entry, Journal
+from dxml.tagging.tagger import TakenUp, TextTagger
 
 __all__ = [
     "Engine",

@@ -21,7 +21,7 @@ from dxml.exceptions import ModelFormatError
 from dxml.joint import Joint
 from dxml.methods import TAGGER, saved_method
 from dxml.service.errors import ServiceError
-from dxml.tagger import TextTagger
+from dxml.tagging.tagger import TextTagger
 from dxml.topk import TopK
 
 __all__ = ["Point", "Served", "ServedJoint", "ServedTagger", "check_method", "open_served"]

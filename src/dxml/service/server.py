@@ -13,7 +13,7 @@ from dxml.exceptions import ParameterError
 from dxml.service.access import check_token, is_loopback
 from dxml.service.limits import Limits
 from dxml.service.served import check_method
-from dxml.service.store import JOURNAL, Journal
+from dxml.tagging.journal import JOURNAL, Journal
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -32,10 +32,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack, vstack
 from sklearn.base import BaseEstimator
 
-from dxml._arrays import Arrays
-from dxml._params import Range, check_params
-from dxml._progress import SILENT, Progress, Stage
+from dxml._core.arrays import Arrays
+from dxml._core.params import Range, check_params
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
+from dxml.progress import SILENT, Progress, Stage
 from dxml.text.sentences import SentenceModel
 from dxml.text.strings import pack_strings
 from dxml.text.unspaced import WORD_OR_STRETCH, find_words_and_grams, share_unspaced

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn
 
-from dxml._progress import SILENT, Progress, Stage
 from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress, Stage
 
 __all__ = ["COMPRESSIONS", "TextFile", "check_file", "open_text", "plain_suffix"]
 

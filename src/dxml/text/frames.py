@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dxml._progress import SILENT, Progress
 from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress
 from dxml.text.files import COMPRESSIONS, check_file
 from dxml.text.rows import Row, check_columns
 

@@ -26,8 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from dxml._progress import SILENT, Progress
 from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
+from dxml.progress import SILENT, Progress
 from dxml.text.files import TextFile, open_text, plain_suffix
 
 __all__ = ["Problems", "Row", "TableFormat", "check_columns", "read_rows", "recognise"]

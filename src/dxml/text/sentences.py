@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dxml._progress import SILENT, Progress
 from dxml.exceptions import ModelFormatError, ParameterError
+from dxml.progress import SILENT, Progress
 
 __all__ = ["SentenceModel"]
 

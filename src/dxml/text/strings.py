@@ -15,7 +15,7 @@ def pack_strings(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Strings as one array of UTF-8 bytes and the place where each ends.
 
-    The way back is `dxml._arrays.Arrays.strings`.
+    The way back is `dxml._core.arrays.Arrays.strings`.
     """
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.cumsum([len(string) for string in encoded], dtype=np.int64)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dxml._progress import SILENT, Progress
 from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress
 from dxml.text.frames import read_frame, read_parquet
 from dxml.text.rows import Problems, Row, TableFormat, read_rows, recognise
 

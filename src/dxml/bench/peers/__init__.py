@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dxml._params import Parameter
+from dxml._core.params import Parameter
 from dxml.exceptions import ParameterError, did_you_mean
 
 __all__ = ["PEERS", "PREFIX", "Peer", "peer_of"]

@@ -1,0 +1,291 @@
+"""What comes out of a model folder, doubted before anything computes with it.
+
+`Arrays` holds the arrays of a folder by name and gives none of them away unchecked: who wants one
+says what it must be (kind, shape, range, what its ids point into), and gets it or an error that
+names it. Compiled code checks no bounds, so this is the only door. `whole`, `real`, `reals` and
+`listed_texts` are the same for values of ``config.json``, and `reading` words what else may be
+wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.sparse import plain_csr
+from dxml.exceptions import ModelFormatError
+
+__all__ = ["HELP", "Arrays", "listed_texts", "reading", "real", "reals", "whole"]
+
+HELP = "Restore the folder from a copy or train again."
+MOST_SCALE = 1e36  # of an int8's step: 127 of them are a float32
+
+Named = dict[str, npt.NDArray[Any]]
+Floats = npt.NDArray[np.float32]
+Size = int | None
+"""A length that must be met; None: any."""
+
+
+class Arrays:
+    """Named arrays, each checked when it is asked for.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+    where : str or Path
+        The file they come from, named in errors.
+    """
+
+    def __init__(
+        self, arrays: Mapping[str, npt.NDArray[Any]], where: str | Path = "the arrays"
+    ) -> None:
+        self._arrays = arrays
+        self._where = where
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def floats(
+        self,
+        name: str,
+        *shape: Size,
+        least: float | None = None,
+        most: float | None = None,
+        never: bool = False,
+    ) -> Floats:
+        """float32 numbers from `least` to `most`, all finite; `never`: −∞ may be among them."""
+        array = self._of(name, shape, "float32")
+        self._check_numbers(name, array, least, most, never)
+        return array
+
+    def numbers(self, name: str, *shape: Size, least: float | None = None) -> list[float]:
+        """A few float64 numbers, all finite."""
+        array = self._of(name, shape, "float64")
+        self._check_numbers(name, array, least)
+        return array.tolist()
+
+    def flags(self, name: str, *shape: Size) -> npt.NDArray[np.bool_]:
+        """Truth values."""
+        array = self._of(name, shape, "bool")
+        if array.size and int(array.view(np.uint8).max()) > 1:
+            raise self._wrong(name, "must hold truth values, and holds other bytes")
+        return array
+
+    def counts(self, name: str, *shape: Size) -> npt.NDArray[Any]:
+        """Whole numbers, 0 or more."""
+        array = self._of(name, shape, "int64", "int32")
+        self._check_range(name, array, 0, None)
+        return array
+
+    def ids(self, name: str, *shape: Size, below: int, least: int = 0) -> npt.NDArray[Any]:
+        """Places in something of `below` entries; `least` is -1 where an id may mean none."""
+        array = self._of(name, shape, "int32", "int64")
+        self._check_range(name, array, least, below)
+        return array
+
+    def starts(self, name: str, rows: Size, total: int) -> npt.NDArray[Any]:
+        """Where each row begins, and the last one ends: from 0 to `total`, never falling."""
+        array = self._of(name, (None if rows is None else rows + 1,), "int32", "int64")
+        if not len(array) or array[0] != 0 or array[-1] != total:
+            raise self._wrong(name, f"must hold row boundaries from 0 to {total}")
+        if (array[1:] < array[:-1]).any():
+            raise self._wrong(name, "must hold row boundaries that never fall")
+        return array
+
+    def csr(self, name: str, rows: Size, columns: Size, *, positive: bool = False) -> sp.csr_matrix:
+        """A sparse matrix as `dxml._core.storage.pack_csr` lays it out, over the very arrays."""
+        packed = self.packed_csr(name, rows, columns)
+        indices, data = packed[f"{name}.indices"], packed.get(f"{name}.data")
+        if indices.dtype != np.int32:
+            raise self._wrong(f"{name}.indices", f"must be of int32, is of {indices.dtype}")
+        if data is None:
+            data = np.ones(len(indices), dtype=bool)
+        elif data.dtype != np.float32:
+            raise self._wrong(f"{name}.data", f"must be of float32, is of {data.dtype}")
+        elif positive and len(data) and not float(data.min()) > 0:
+            raise self._wrong(f"{name}.data", "must hold numbers above 0")
+        return plain_csr(data, indices, packed[f"{name}.indptr"], packed[f"{name}.shape"].tolist())
+
+    def packed(self, name: str, *shape: Size) -> Named:
+        """A dense array for `dxml._core.precision.unpack`: float32, float16, or int8 with a
+        scale.""" array = self._of(name, shape, "float32", "float16", "int8")
+        if array.dtype != np.int8:
+            self._check_numbers(name, array)
+            return {name: array}
+        scale = self.floats(f"{name}.scale", array.shape[0], least=0, most=MOST_SCALE)
+        return {name: array, f"{name}.scale": scale}
+
+    def packed_csr(self, name: str, rows: Size, columns: Size) -> Named:
+        """A sparse matrix for `dxml._core.precision.unpack_sparse`."""
+        shape = self._of(f"{name}.shape", (2,), "int64")
+        indices = self._of(f"{name}.indices", (None,), "int32", "uint16")
+        found = tuple(shape.tolist())
+        if min(found) < 0 or not _fits(found, (rows, columns)):
+            wanted = _words((rows, columns))
+            raise self._wrong(f"{name}.shape", f"must be {wanted}, is {_words(found)}")
+        packed = {
+            f"{name}.shape": shape,
+            f"{name}.indices": indices,
+            f"{name}.indptr": self.starts(f"{name}.indptr", found[0], len(indices)),
+        }
+        self._check_range(f"{name}.indices", indices, 0, found[1])
+        if f"{name}.data" not in self:
+            return packed
+        data = self._of(f"{name}.data", (len(indices),), "float32", "float16", "int8")
+        packed[f"{name}.data"] = data
+        if data.dtype == np.int8:
+            scale = self.floats(f"{name}.scale", found[0], least=0, most=MOST_SCALE)
+            return packed | {f"{name}.scale": scale}
+        self._check_numbers(f"{name}.data", data)
+        return packed
+
+    def strings(self, name: str, count: Size = None) -> list[str]:
+        """Strings as `dxml.text.strings.pack_strings` lays them out, and ``_ends`` after the name.
+
+        Some may hold half of a surrogate pair, as they were saved with.
+        """
+        whole = self._of(name, (None,), "uint8").tobytes()
+        ends = self._of(f"{name}_ends", (count,), "int64")
+        stops = ends.tolist()
+        if (stops[-1] if stops else 0) != len(whole):
+            raise self._wrong(f"{name}_ends", f"must end at {len(whole)}")
+        if any(after < before for before, after in zip([0, *stops], stops, strict=False)):
+            raise self._wrong(f"{name}_ends", "must never fall")
+        try:
+            return [
+                whole[start:stop].decode("utf-8", "surrogatepass")
+                for start, stop in zip([0, *stops], stops, strict=False)
+            ]
+        except UnicodeDecodeError as error:
+            raise self._wrong(name, f"must hold UTF-8 ({error.reason})") from error
+
+    def _of(self, name: str, shape: tuple[Size, ...], *kinds: str) -> npt.NDArray[Any]:
+        """The array of this name, if it is of one of these kinds and of this shape."""
+        array = self._arrays.get(name)
+        if array is None:
+            raise ModelFormatError(f"{self._where}: damaged, the array {name!r} is missing. {HELP}")
+        if array.dtype.name not in kinds:
+            raise self._wrong(name, f"must be of {' or '.join(kinds)}, is of {array.dtype.name}")
+        if not _fits(array.shape, shape):
+            raise self._wrong(name, f"must be {_words(shape)}, is {_words(array.shape)}")
+        return array
+
+    def _check_numbers(
+        self,
+        name: str,
+        array: npt.NDArray[Any],
+        least: float | None = None,
+        most: float | None = None,
+        never: bool = False,
+    ) -> None:
+        if not array.size:
+            return
+        if array.dtype == np.float16:  # whose comparisons are slow: these are all bits but the sign
+            if int((array.view(np.uint16) & 0x7FFF).max()) >= 0x7C00:
+                raise self._wrong(name, "must hold finite numbers, and holds others")
+            return
+        low, high = float(array.min()), float(array.max())  # NaN, if there is one
+        if not (math.isfinite(high) or (never and high == -math.inf)):
+            raise self._wrong(name, f"must hold finite numbers, and holds {high}")
+        if not (math.isfinite(low) or never):
+            raise self._wrong(name, f"must hold finite numbers, and holds {low}")
+        self._check_limits(name, low, high, least, most)
+
+    def _check_range(
+        self, name: str, array: npt.NDArray[Any], least: int, below: int | None
+    ) -> None:
+        if array.size:
+            most = None if below is None else below - 1
+            self._check_limits(name, int(array.min()), int(array.max()), least, most)
+
+    def _check_limits(
+        self, name: str, low: float, high: float, least: float | None, most: float | None
+    ) -> None:
+        if least is not None and low < least:
+            raise self._wrong(name, f"must hold numbers from {least} on, and holds {low}")
+        if most is not None and high > most:
+            raise self._wrong(name, f"must hold numbers up to {most}, and holds {high}")
+
+    def _wrong(self, name: str, what: str) -> ModelFormatError:
+        return ModelFormatError(f"{self._where}: damaged, the array {name!r} {what}. {HELP}")
+
+
+def _fits(found: tuple[int, ...], wanted: tuple[Size, ...]) -> bool:
+    return len(found) == len(wanted) and all(
+        size is None or size == length for length, size in zip(found, wanted, strict=True)
+    )
+
+
+def _words(shape: tuple[Size, ...]) -> str:
+    sizes = " × ".join("any" if size is None else str(size) for size in shape)
+    return f"{sizes} long" if len(shape) == 1 else sizes or "a single number"
+
+
+def whole(config: Mapping[str, Any], name: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number of a config, from `least` to `most`."""
+    value = config[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name!r} must be a whole number, is {value!r:.40}")
+    if value < least or (most is not None and value > most):
+        limit = f"{least} or more" if most is None else f"{least} to {most}"
+        raise ValueError(f"{name!r} must be {limit}, is {value}")
+    return value
+
+
+def real(config: Mapping[str, Any], name: str) -> float:
+    """A finite number of a config."""
+    value = config[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name!r} must be a number, is {value!r:.40}")
+    return float(value)
+
+
+def reals(values: Any, name: str) -> list[float]:
+    """A list of numbers of a config, such as a history of losses."""
+    numbers = isinstance(values, list) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+    if not numbers:
+        raise ValueError(f"{name!r} must be a list of numbers, is {values!r:.40}")
+    return [float(value) for value in values]
+
+
+def listed_texts(values: Any, name: str, count: Size = None) -> list[str]:
+    """A list of texts of a config."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name!r} must be a list of texts, is {values!r:.40}")
+    if count is not None and len(values) != count:
+        raise ValueError(f"{name!r} must have {count} entries, has {len(values)}")
+    return values
+
+
+@contextmanager
+def reading(folder: str | Path) -> Iterator[None]:
+    """Inside, whatever a damaged folder brings about becomes a `ModelFormatError` that names it."""
+    try:
+        yield
+    except ModelFormatError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        said = error.args[0] if len(error.args) == 1 else error
+        what = f"{said!r} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise ModelFormatError(
+            f"{folder}: damaged, something is missing or wrong in it ({what}). {HELP}"
+        ) from error

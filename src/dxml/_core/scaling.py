@@ -1,0 +1,95 @@
+"""Feature scaling: rows to unit length, or columns to mean 0 and spread 1.
+
+Bags of words want the first, dense measurements the second; ``auto`` looks at how full X is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._core.sparse import plain_csr
+
+__all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
+
+Scaling = Literal["auto", "rows", "columns", "none"]
+DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
+ROUNDING = 1e-6  # of a column's mean: a spread that float32 cannot tell from none
+
+
+@numba.njit(cache=True)
+def _to_length_one(indptr, data, out):  # type: ignore[no-untyped-def]
+    """Compiled, since one point is scaled as often as many are; rows without a length stay 0."""
+    for i in range(indptr.shape[0] - 1):
+        square = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            square += np.float64(data[j]) * data[j]
+        scale = np.float32(1 / np.sqrt(square)) if square > 0 else np.float32(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            out[j] = data[j] * scale
+
+
+@dataclass(frozen=True)
+class FeatureScaler:
+    """A fitted scaling.
+
+    Attributes
+    ----------
+    mean, spread : float32 arrays of shape (n_features,) or None
+        Of each column, where columns are scaled.
+    rows : bool
+        Whether each row is then divided by its length.
+    """
+
+    mean: npt.NDArray[np.float32] | None
+    spread: npt.NDArray[np.float32] | None
+    rows: bool
+
+    def transform(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Scaled float32 CSR; empty rows stay empty unless columns are scaled."""
+        if self.mean is not None and self.spread is not None:
+            X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
+        if not self.rows:
+            return X
+        data = np.empty(X.nnz, dtype=np.float32)
+        _to_length_one(X.indptr, X.data, data)
+        return plain_csr(data, X.indices, X.indptr, X.shape)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it."""
+        saved: dict[str, npt.NDArray[Any]] = {"scaler.rows": np.array([self.rows])}
+        if self.mean is not None and self.spread is not None:
+            saved |= {"scaler.mean": self.mean, "scaler.spread": self.spread}
+        return saved
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> FeatureScaler:
+        """The inverse of `arrays`."""
+        rows = bool(arrays.flags("scaler.rows", 1)[0])
+        if "scaler.mean" not in arrays and "scaler.spread" not in arrays:
+            return cls(None, None, rows)
+        mean = arrays.floats("scaler.mean", n_features)
+        return cls(mean, arrays.floats("scaler.spread", n_features, least=0), rows)
+
+
+def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
+    """Choose and fit a scaling on training features (n_samples, n_features)."""
+    if scaling == "auto":
+        dense = X.nnz > DENSE * X.shape[0] * X.shape[1]
+        scaling = "columns" if dense else "rows"
+    if scaling != "columns":
+        return FeatureScaler(None, None, rows=scaling == "rows")
+    n = max(X.shape[0], 1)
+    values, columns = X.data.astype(np.float64), X.shape[1]
+    mean = np.bincount(X.indices, values, columns) / n
+    zeros = n - np.bincount(X.indices, minlength=columns)
+    square = np.bincount(X.indices, (values - mean[X.indices]) ** 2, columns) + zeros * mean**2
+    spread = np.sqrt(square / n)
+    spread[spread <= ROUNDING * np.abs(mean)] = 1
+    return FeatureScaler(mean.astype(np.float32), spread.astype(np.float32), rows=True)

@@ -1,0 +1,186 @@
+"""Why a joint model gives a label: what each part adds, who voted, which features matter.
+
+A mixed score is a weighted sum of what the parts say (`dxml.joint.mixture`). What a part **adds**
+is its weighted terms less those it would have for a point of which nothing is known: no features,
+no neighbour. For the vote that is a share of 0, for the linear head wᵀx = 0, for kernel and wide
+layer what they say of an empty row. A label's frequency is the same for both and adds nothing. So
+
+    score of the label − its score for an empty point = Σ over the parts of what they add.
+
+The **shares** of head and neighbours are the positive ones of these two sums, made to add up to 1:
+the head is linear head, kernel and wide layer together, the neighbours are the vote.
+
+A feature's **effect** is how much lower the score is where it is 0 and the other features are what
+they were (the row is not made longer again: evidence that is there twice would then count for
+nothing). All is computed anew: other neighbours, other votes, another score of the head. For a
+linear head alone that is its weight times the feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.sparse import plain_csr
+from dxml.joint.mixture import SHARES, Mixture, opinions
+from dxml.joint.parts import Parts
+from dxml.neighbors.cosine import cosine_weights
+
+__all__ = ["Evidence", "Explainer", "Voter", "strongest"]
+
+MOST_FEATURES = 50  # left out one by one: the heaviest
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+Name = TypeVar("Name")
+
+
+def strongest(
+    names: Sequence[Name], effects: npt.NDArray[np.floating], count: int
+) -> tuple[tuple[Name, float], ...]:
+    """The names with the largest positive effects, and these.
+
+    >>> strongest(["a", "b", "c"], np.array([0.5, -1.0, 2.0]), 2)
+    (('c', 2.0), ('a', 0.5))
+    """
+    order = np.argsort(-effects, kind="stable")[:count].tolist()
+    return tuple((names[i], float(effects[i])) for i in order if effects[i] > 0)
+
+
+@dataclass(frozen=True)
+class Voter:
+    """A training point near the query that carries the label.
+
+    Attributes
+    ----------
+    point : int
+        Its row.
+    similarity : float
+        Its cosine with the query, in the space of the vote.
+    weight : float
+        Its share of all votes, from 0 to 1.
+    """
+
+    point: int
+    similarity: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why one label was given.
+
+    Attributes
+    ----------
+    label : int
+    probability : float
+    added : dict of floats
+        What each part adds to the score: "vote", and of "linear", "kernel" and "wide" those that
+        the model has. In log-odds, about.
+    voters : tuple of Voter
+        All that voted for the label, heaviest first.
+    features : tuple of (int, float)
+        Features of the point with a positive effect, and the effect, largest first.
+    """
+
+    label: int
+    probability: float
+    added: Mapping[str, float]
+    voters: tuple[Voter, ...]
+    features: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def from_neighbours(self) -> float:
+        """The vote's share of what speaks for the label, from 0 to 1."""
+        vote, head = self._sums()
+        return vote / (vote + head) if vote + head else 0.0
+
+    @property
+    def from_head(self) -> float:
+        """The other parts' share; both shares are 0 where nothing speaks for the label."""
+        vote, head = self._sums()
+        return head / (vote + head) if vote + head else 0.0
+
+    def _sums(self) -> tuple[float, float]:
+        vote = self.added["vote"]
+        return max(vote, 0.0), max(sum(self.added.values()) - vote, 0.0)
+
+
+class Explainer:
+    """Scores given labels of scaled rows, and takes the scores apart."""
+
+    def __init__(self, parts: Parts, mixture: Mixture, device: str) -> None:
+        self.parts = parts
+        self.mixture = mixture
+        self.device = device
+
+    def scores(self, X: sp.csr_matrix, labels: Ids) -> Floats:
+        """The mixed score of each label for each row, (n_samples, n_labels_given)."""
+        ids, cosines = self.parts.search(X, self.parts.n_neighbors, self.device)
+        said = self._said(X, ids, cosines, labels)
+        return self.mixture.mix(opinions(said)).reshape(X.shape[0], len(labels))
+
+    def added(
+        self, X: sp.csr_matrix, labels: Ids
+    ) -> tuple[Floats, list[dict[str, float]], tuple[Ids, Floats]]:
+        """One row's scores of the labels, what each part adds to them, and the neighbours."""
+        ids, cosines = self.parts.search(X, self.parts.n_neighbors, self.device)
+        nothing = plain_csr(X.data[:0], X.indices[:0], np.zeros_like(X.indptr), X.shape)
+        said = self._said(X, ids, cosines, labels)
+        unsaid = self._said(nothing, np.full_like(ids, -1), np.zeros_like(cosines), labels)
+        terms = (opinions(said) - opinions(unsaid)) * self.mixture.weights
+        owners = [name for name in sorted(said) for _ in range(2 if name in SHARES else 1)]
+        sums = {
+            name: terms[:, [owner == name for owner in owners]].sum(axis=1)
+            for name in said
+            if name != "frequency"
+        }
+        rows = [{name: float(sums[name][i]) for name in sorted(sums)} for i in range(len(labels))]
+        return self.mixture.mix(opinions(said)), rows, (ids[0], cosines[0])
+
+    def voters(self, ids: Ids, cosines: Floats, label: int) -> tuple[Voter, ...]:
+        """The neighbours of one row that carry the label, heaviest first."""
+        weights = cosine_weights(ids[None], cosines[None], self.parts.power)[0]
+        labels = self.parts.labels
+        found = []
+        for point, cosine, weight in zip(ids, cosines, weights, strict=True):
+            if point < 0:
+                continue
+            if label in labels.indices[labels.indptr[point] : labels.indptr[point + 1]]:
+                found.append(Voter(int(point), float(cosine), float(weight)))
+        return tuple(sorted(found, key=lambda voter: -voter.weight))
+
+    def effects(self, X: sp.csr_matrix, labels: Ids) -> tuple[npt.NDArray[np.int64], Floats]:
+        """(features, their effects on each label (n_features, n_labels_given)) of one row."""
+        kept = np.sort(np.argsort(-np.abs(X.data), kind="stable")[:MOST_FEATURES])
+        n, size = len(kept), X.nnz
+        others = np.arange(size) != kept[:, None]  # (n, size)
+        indptr = np.arange(n + 1, dtype=np.int32) * max(size - 1, 0)
+        data, columns = np.tile(X.data, (n, 1))[others], np.tile(X.indices, (n, 1))[others]
+        without = plain_csr(data, columns, indptr, (n, X.shape[1]))
+        return X.indices[kept].astype(np.int64), self.differences(X, without, labels)
+
+    def differences(self, X: sp.csr_matrix, without: sp.csr_matrix, labels: Ids) -> Floats:
+        """How much lower the labels' scores are for each row of `without` than for the one of X."""
+        if not without.shape[0]:
+            return np.empty((0, len(labels)), dtype=np.float32)
+        rows = sp.csr_matrix(sp.vstack([X, without], format="csr"))
+        scores = self.scores(rows, labels)
+        return scores[:1] - scores[1:]
+
+    def _said(self, X: sp.csr_matrix, ids: Ids, cosines: Floats, labels: Ids) -> dict[str, Floats]:
+        """What the parts say of each (row, label), row by row in the order of `labels`."""
+        n, n_labels = X.shape[0], self.parts.labels.shape[1]
+        if not self.parts.plan.every_label:
+            indptr = np.arange(n + 1, dtype=np.int64) * len(labels)
+            wanted = np.tile(labels, n)
+            pairs = plain_csr(np.ones(len(wanted), bool), wanted, indptr, (n, n_labels))
+            return self.parts.scores(X, ids, cosines, pairs, self.device)
+        pairs = self.parts.candidates(ids, cosines)
+        said = self.parts.scores(X, ids, cosines, pairs, self.device)
+        return {name: score.reshape(n, n_labels)[:, labels].ravel() for name, score in said.items()}

@@ -1,0 +1,307 @@
+"""Weighted logistic matrix factorisation: the solver under skip-gram.
+
+Finds U (rows: centres) and V (columns: contexts or tree nodes) that minimise
+
+    loss = Σ_cj  T_cj · log(1 + exp(s_cj)) − P_cj · s_cj,    s = U Vᵀ,   0 ≤ P ≤ T,
+
+that is, P_cj events "yes" and T_cj − P_cj events "no" with the chance σ(s_cj) of "yes".
+
+The method is alternating Newton steps. For fixed V the rows of U are independent logistic
+regressions, and the Hessian of row c is Σ_j w_cj v_j v_jᵀ. The weights w are close to rank one (a
+centre's frequency times a column's), so one dim × dim matrix, inverted once, serves every row:
+
+    u_c ← u_c − (Σ_j G_cj v_j / Σ_j w_cj) · H⁻¹,   G = T σ(s) − P,   H = Σ_j h_j v_j v_jᵀ / Σ_j h_j.
+
+With w = T / (4 √(1 + s²/4)), a smooth stand-in for the bound of Jaakkola & Jordan (2000), which
+majorises the loss, nearly whole steps can be taken: there is no learning rate to tune, three sweeps
+do the work of many epochs of small steps, and nearly all of it is matrix products.
+
+On the CPU every product is over a block of fixed size and runs on one thread; threads take
+different blocks, and partial sums are added in a fixed order. So the bits of the result depend on
+the seed alone, not on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dxml.progress import SILENT, Progress, Stage
+
+__all__ = ["Factors", "Problem", "factorise", "one_thread"]
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+DAMPING = 0.03  # of the mean diagonal of H, added to it: keeps unused directions still
+ROWS, COLUMNS = 128, 512  # the fixed block of one single-threaded product
+TILE_ENTRIES = 1 << 24  # P and T of one block of centres: 128 MiB together
+CACHE_ENTRIES = 1 << 26  # all of P and T are kept when they fit in 512 MiB
+MAX_OTHERS = 16384  # a half-sweep looks at no more rows of the other side than this
+
+
+class Problem(Protocol):
+    """What is to be factorised, handed out in tiles."""
+
+    @property
+    def row_mass(self) -> npt.NDArray[np.float64]:
+        """Σ_j T_cj for each row, up to a common factor."""
+
+    @property
+    def column_mass(self) -> npt.NDArray[np.float64]:
+        """Σ_c T_cj for each column, up to a common factor."""
+
+    def tile(self, rows: Ints, columns: Ints) -> tuple[Floats, Floats]:
+        """P and T, each of shape (len(rows), len(columns)), of those rows and columns."""
+
+
+@dataclass
+class Factors:
+    """U of shape (n_rows, dim) and V of shape (n_columns, dim)."""
+
+    U: Tensor
+    V: Tensor
+    losses: list[float] = field(default_factory=list)
+    """The mean loss of a row before each half-sweep; only when asked for."""
+
+
+def factorise(
+    problem: Problem,
+    dim: int,
+    sweeps: int,
+    seed: int,
+    device: str | torch.device = "cpu",
+    progress: Progress = SILENT,
+    max_others: int = MAX_OTHERS,
+    track_loss: bool = False,
+) -> Factors:
+    """Alternate between V for fixed U and U for fixed V, `sweeps` times.
+
+    Where a side has more than `max_others` rows, each half-sweep for the other side uses the
+    heaviest half of that many and a fresh random sample of the rest, weighted so that every sum
+    keeps its expectation. Below that, every sum is exact.
+    """
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = len(problem.row_mass), len(problem.column_mass)
+    start = rng.standard_normal((n_rows, dim), dtype=np.float32) / np.float32(dim**0.5)
+    factors = Factors(
+        torch.from_numpy(start).to(device), torch.zeros((n_columns, dim), device=device)
+    )
+    curvature = torch.from_numpy(problem.row_mass.astype(np.float32)).to(device)
+    tiles = _Tiles(problem, torch.device(device))
+    total = sweeps * (min(n_rows, max_others) + n_rows)
+    with (
+        _workers(torch.device(device)) as workers,
+        progress.stage("skip-gram", total, "rows") as stage,
+    ):
+        half_sweep = _HalfSweep(factors, tiles, workers, stage, track_loss)
+        for sweep in range(sweeps):
+            shrink = _step_length(sweep)
+            rows = _sample(problem.row_mass, max_others, rng)
+            curvature = half_sweep.columns(rows, shrink * _inverse_gram(factors.U, curvature))
+            columns = _sample(problem.column_mass, max_others, rng)
+            curvature = half_sweep.rows(columns, shrink * _inverse_gram(factors.V, curvature))
+    return factors
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a side, and by how much each counts."""
+
+    ids: Ints
+    weights: Floats
+    everything: bool
+
+    def take(self, A: Tensor, where: slice) -> tuple[Tensor, Tensor | None]:
+        """The sampled rows of A, or a stretch of them, and their weights unless all are 1."""
+        if self.everything:
+            return A[where], None
+        ids = torch.from_numpy(self.ids[where]).to(A.device)
+        return A[ids], torch.from_numpy(self.weights[where]).to(A.device)
+
+
+def _everything(n: int) -> _Sample:
+    return _Sample(np.arange(n), np.ones(n, np.float32), True)
+
+
+def _sample(mass: npt.NDArray[np.float64], limit: int, rng: np.random.Generator) -> _Sample:
+    n = len(mass)
+    if n <= limit:
+        return _everything(n)
+    by_mass = np.argsort(-mass, kind="stable")
+    heavy, light = by_mass[: limit // 2], by_mass[limit // 2 :]
+    chosen = rng.choice(light, limit - len(heavy), replace=False)
+    weights = np.ones(limit, np.float32)
+    weights[len(heavy) :] = len(light) / len(chosen)
+    return _Sample(np.concatenate([heavy, chosen]), weights, False)
+
+
+class _Tiles:
+    """Blocks of P and T on the device; kept from sweep to sweep when all of them are small."""
+
+    def __init__(self, problem: Problem, device: torch.device) -> None:
+        self.problem, self.device = problem, device
+        entries = len(problem.row_mass) * len(problem.column_mass)
+        self.cache: dict[int, tuple[Tensor, Tensor]] | None = (
+            {} if entries <= CACHE_ENTRIES else None
+        )
+
+    def blocks(self, rows: _Sample, columns: _Sample) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """(where in `rows`, P, T) block by block."""
+        size = max(ROWS, TILE_ENTRIES // len(columns.ids) // ROWS * ROWS)
+        keep = self.cache if rows.everything and columns.everything else None
+        for begin in range(0, len(rows.ids), size):
+            where = slice(begin, min(begin + size, len(rows.ids)))
+            if keep is not None and begin in keep:
+                yield where, *keep[begin]
+                continue
+            P, T = self.problem.tile(rows.ids[where], columns.ids)
+            block = torch.from_numpy(P).to(self.device), torch.from_numpy(T).to(self.device)
+            if keep is not None:
+                keep[begin] = block
+            yield where, *block
+
+
+class _Workers:
+    """Runs a task for each fixed-size piece of 0..n, each task on one thread.
+
+    A library's matrix product may add in another order when it has another number of threads;
+    with one thread to a product there is one order.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, device: torch.device) -> None:
+        on_cpu = device.type == "cpu"
+        self.map = pool.map if on_cpu else map  # a GPU is driven from the calling thread
+        self.rows, self.columns = (ROWS, COLUMNS) if on_cpu else (1 << 13, 1 << 13)
+
+    def run(self, task: Callable[[slice], float], n: int, size: int) -> float:
+        """The sum, in order, of what the tasks return."""
+        return sum(self.map(task, _pieces(n, size)))
+
+
+def _pieces(n: int, size: int) -> list[slice]:
+    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
+
+
+@contextmanager
+def one_thread() -> Iterator[int]:
+    """Inside, torch uses one thread for an operation; gives how many it had."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _workers(device: torch.device) -> Iterator[_Workers]:
+    with one_thread() as threads:
+        with ThreadPoolExecutor(threads) as pool:
+            yield _Workers(pool, device)
+
+
+def _step_length(sweep: int) -> float:
+    """1, 2/3, 1/2, 2/5, …: whole steps at first, shorter ones where w is far from rank one."""
+    return 2 / (sweep + 2)
+
+
+def _inverse_gram(A: Tensor, curvature: Tensor) -> Tensor:
+    """(Σ_j h_j a_j a_jᵀ / Σ_j h_j + damping)⁻¹, shape (dim, dim)."""
+    gram = ((A * (curvature / curvature.sum())[:, None]).T @ A).double()
+    damping = DAMPING * gram.diagonal().mean() + 1e-12
+    gram.diagonal().add_(damping)
+    inverse: Tensor = torch.linalg.inv(gram)
+    return inverse.float()
+
+
+class _HalfSweep:
+    """Sums over tiles that the two half-sweeps share."""
+
+    def __init__(
+        self, factors: Factors, tiles: _Tiles, workers: _Workers, stage: Stage, track: bool
+    ) -> None:
+        self.factors, self.tiles, self.workers = factors, tiles, workers
+        self.stage, self.track = stage, track
+
+    def columns(self, rows: _Sample, solve: Tensor) -> Tensor:
+        """One Newton step for every column; returns each column's curvature."""
+        U, V = self.factors.U, self.factors.V
+        step, curvature = torch.zeros_like(V), V.new_zeros(len(V))
+        loss = 0.0
+        for where, P, T in self.tiles.blocks(rows, _everything(len(V))):
+            Ub, weights = rows.take(U, where)
+
+            def task(at: slice, Ub=Ub, P=P, T=T, weights=weights) -> float:  # type: ignore[no-untyped-def]
+                total = 0.0
+                for b in _pieces(len(Ub), self.workers.rows):
+                    G, w, value = self._gradient(Ub[b], V[at], P[b, at], T[b, at])
+                    if weights is not None:
+                        G, w = G.mul_(weights[b, None]), w.mul_(weights[b, None])
+                    step[at].addmm_(G.T, Ub[b])
+                    curvature[at] += w.sum(0)
+                    total += value
+                return total
+
+            loss += self.workers.run(task, len(V), self.workers.columns)
+            self.stage.advance(len(Ub))
+        self._note(loss / len(rows.ids))
+
+        def descend(at: slice) -> float:
+            return _descend(V[at], step[at], curvature[at], solve)
+
+        self.workers.run(descend, len(V), self.workers.columns)
+        return curvature
+
+    def rows(self, columns: _Sample, solve: Tensor) -> Tensor:
+        """One Newton step for every row; returns each row's curvature."""
+        U = self.factors.U
+        V, weights = columns.take(self.factors.V, slice(None))
+        curvature = U.new_zeros(len(U))
+        loss = 0.0
+        for where, P, T in self.tiles.blocks(_everything(len(U)), columns):
+            Ub, hb = U[where], curvature[where]
+
+            def task(at: slice, Ub=Ub, hb=hb, P=P, T=T) -> float:  # type: ignore[no-untyped-def]
+                step, total = torch.zeros_like(Ub[at]), 0.0
+                for b in _pieces(len(V), self.workers.columns):
+                    G, w, value = self._gradient(Ub[at], V[b], P[at, b], T[at, b])
+                    if weights is not None:
+                        G, w = G.mul_(weights[b]), w.mul_(weights[b])
+                    step.addmm_(G, V[b])
+                    hb[at] += w.sum(1)
+                    total += value
+                return total + _descend(Ub[at], step, hb[at], solve)
+
+            loss += self.workers.run(task, len(Ub), self.workers.rows)
+            self.stage.advance(len(Ub))
+        self._note(loss / len(U))
+        return curvature
+
+    def _gradient(self, U: Tensor, V: Tensor, P: Tensor, T: Tensor) -> tuple[Tensor, Tensor, float]:
+        """G and w of the module's text, both (len(U), len(V)), and this block's loss."""
+        s = U @ V.T
+        loss = 0.0
+        if self.track:
+            softplus = torch.nn.functional.softplus(s)
+            loss = float((softplus * T - P * s).sum(dtype=torch.float64))
+        curvature = (s * s).mul_(4).add_(16).rsqrt_().mul_(T)
+        return s.sigmoid_().mul_(T).sub_(P), curvature, loss
+
+    def _note(self, loss: float) -> None:
+        if self.track:
+            self.factors.losses.append(loss)
+
+
+def _descend(A: Tensor, step: Tensor, curvature: Tensor, solve: Tensor) -> float:
+    """A ← A − (step / curvature) · solve, in place."""
+    A.addmm_(step / curvature.clamp_min(1e-30)[:, None], solve, alpha=-1)
+    return 0.0

@@ -1,0 +1,412 @@
+"""A linear one-vs-all head that learns from a shortlist of labels a point, not from all of them.
+
+For label l, with signs t_i = ±1 over the points that carry it or have it on their shortlist,
+
+    min_w ½ ‖w‖² + C Σ_i max(0, 1 − t_i (xᵢᵀ w − 1))²
+
+is solved by coordinate descent on the dual (Hsieh et al., ICML 2008), each label by itself. The
+offset is fixed at −1: that is the answer of the points left out, for which wᵀx is about 0, to the
+question that the shortlist never asks. With every label on every shortlist this is plain
+one-vs-all; with the labels of the nearest training points on it, it is nearly that, for a small
+part of the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._core.sparse import plain_csr
+from dxml._core.storage import pack_csr
+from dxml.progress import SILENT, Progress
+
+__all__ = ["LinearHead", "Task", "all_tasks", "fit_linear", "label_tasks"]
+
+OFFSET = np.float32(-1)
+ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
+BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every label learns from.
+
+    Attributes
+    ----------
+    points : csr_matrix of shape (n_labels, n_samples), int8
+        1 where the point carries the label, -1 where it only has it on its shortlist.
+    duals : float32 array, one for each stored value of `points`
+        The multipliers α; `fit_linear` starts from them and leaves them where it ended.
+    """
+
+    points: sp.csr_matrix
+    duals: Floats
+
+
+def label_tasks(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> Task:
+    """The points that each label learns from.
+
+    Parameters
+    ----------
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+    shortlist : csr_matrix of the same shape
+        Labels that a point is to tell apart; its own may be among them or not.
+    """
+    signs = sp.csr_matrix(
+        (np.full(shortlist.nnz, -1, np.int8), shortlist.indices, shortlist.indptr),
+        shape=shortlist.shape,
+    )
+    own = Y.astype(np.int8)
+    both = own.multiply(abs(signs))
+    points = sp.csr_matrix((signs + own + both).T, dtype=np.int8)
+    points.sort_indices()
+    return Task(points, np.zeros(points.nnz, dtype=np.float32))
+
+
+def all_tasks(Y: sp.csr_matrix) -> Task:
+    """As `label_tasks`, with every label on every shortlist: plain one-vs-all."""
+    n, n_labels = Y.shape
+    signs = np.full((n_labels, n), -1, dtype=np.int8)
+    signs[Y.indices, np.repeat(np.arange(n), np.diff(Y.indptr))] = 1
+    places = np.tile(np.arange(n, dtype=np.int32), n_labels)
+    starts = np.arange(n_labels + 1, dtype=np.int64) * n
+    points = plain_csr(signs.ravel(), places, starts, signs.shape)
+    return Task(points, np.zeros(signs.size, dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """Weights of every label, by label.
+
+    Attributes
+    ----------
+    weights : csr_matrix of shape (n_labels, n_features), float32
+    """
+
+    weights: sp.csr_matrix
+
+    def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
+        """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
+        out = np.empty(pairs.nnz, dtype=np.float32)
+        n_chunks = max(1, min(X.shape[0], numba.get_num_threads()))
+        _score_pairs(
+            X.indptr,
+            X.indices,
+            X.data,
+            X.shape[1],
+            self.weights.indptr,
+            self.weights.indices,
+            self.weights.data,
+            pairs.indptr,
+            pairs.indices,
+            n_chunks,
+            out,
+        )
+        return out
+
+    def all_scores(self, X: sp.csr_matrix) -> Floats:
+        """wᵀx − 1 of every label, (n_samples, n_labels)."""
+        out = np.empty((X.shape[0], self.weights.shape[0]), dtype=np.float32)
+        weights = self.by_feature
+        _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
+        return out
+
+    @cached_property
+    def by_feature(self) -> sp.csr_matrix:
+        """The weights, of shape (n_features, n_labels)."""
+        return sp.csr_matrix(self.weights.T)
+
+    def arrays(self, prefix: str = "linear") -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it."""
+        return pack_csr(prefix, self.weights)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, prefix: str = "linear") -> LinearHead:
+        """The inverse of `arrays`."""
+        return cls(arrays.csr(prefix, None, None))
+
+
+def fit_linear(
+    X: sp.csr_matrix,
+    task: Task,
+    *,
+    C: float = 1.0,
+    passes: int = 5,
+    prune: float = 0.01,
+    rows: npt.NDArray[np.bool_] | None = None,
+    start: sp.csr_matrix | None = None,
+    seed: int = 0,
+    stage: str = "linear head",
+    progress: Progress = SILENT,
+) -> LinearHead:
+    """Train every label on its points.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features), float32
+    task : Task
+        From `label_tasks`; its duals are where training starts, and are changed.
+    C : float
+        Weight of the loss beside ½ ‖w‖².
+    passes : int
+        Over a label's points, at most.
+    prune : float
+        Weights smaller than this are dropped.
+    rows : bool array of shape (n_samples,), optional
+        The points that may be used; all by default.
+    start : csr_matrix of shape (n_labels, n_features), float32, optional
+        Weights learnt from other points, whose multipliers stay what they are: training goes on
+        from them with the points of the task.
+    """
+    points = task.points
+    known = (
+        sp.csr_matrix((points.shape[0], X.shape[1]), dtype=np.float32) if start is None else start
+    )
+    known_starts = known.indptr.astype(np.int64)
+    squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float32).ravel()
+    use = np.ones(X.shape[0], dtype=bool) if rows is None else rows
+    sizes = _weights_at_most(X.indptr, points.indptr, points.indices, X.shape[1])
+    sizes = np.minimum(sizes + np.diff(known_starts), X.shape[1])
+    parts = []
+    n_labels = points.shape[0]
+    with progress.stage(stage, n_labels, "labels") as bar:
+        first = 0
+        while first < n_labels:
+            ends = np.cumsum(sizes[first:])
+            count = max(1, int(np.searchsorted(ends, BLOCK, side="right")))
+            labels = np.arange(first, first + count)
+            room = np.concatenate([[0], np.cumsum(sizes[labels])])
+            by_size = np.argsort(-sizes[labels], kind="stable")  # dealt out evenly to the threads
+            features = np.empty(room[-1], dtype=np.int32)
+            values = np.empty(room[-1], dtype=np.float32)
+            filled = np.zeros(count, dtype=np.int64)
+            _train(
+                X.indptr,
+                X.indices,
+                X.data,
+                X.shape[1],
+                squares,
+                points.indptr,
+                points.indices,
+                points.data,
+                task.duals,
+                use,
+                known_starts,
+                known.indices,
+                known.data,
+                first,
+                by_size,
+                np.float32(0.5 / C),
+                passes,
+                np.float32(prune),
+                np.uint64(seed),
+                min(count, numba.get_num_threads()),
+                room,
+                features,
+                values,
+                filled,
+            )
+            parts.append(_gather(room, features, values, filled, X.shape[1]))
+            first += count
+            bar.advance(count)
+    weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
+    weights.sort_indices()
+    return LinearHead(weights)
+
+
+def _gather(
+    room: npt.NDArray[np.int64],
+    features: npt.NDArray[np.int32],
+    values: Floats,
+    filled: npt.NDArray[np.int64],
+    n_features: int,
+) -> sp.csr_matrix:
+    """The parts of the output that were filled, as one matrix of a row a label."""
+    indptr = np.concatenate([[0], np.cumsum(filled)])
+    kept = np.arange(indptr[-1]) + np.repeat(room[:-1] - indptr[:-1], filled)
+    shape = (len(filled), n_features)
+    return sp.csr_matrix((values[kept], features[kept], indptr), shape=shape)
+
+
+@numba.njit(cache=True)
+def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-untyped-def]
+    n_labels = starts.shape[0] - 1
+    sizes = np.zeros(n_labels, dtype=np.int64)
+    for label in range(n_labels):
+        for p in range(starts[label], starts[label + 1]):
+            sizes[label] += x_starts[points[p] + 1] - x_starts[points[p]]
+        sizes[label] = min(sizes[label], n_features)
+    return sizes
+
+
+@numba.njit(cache=True, fastmath=True)
+def _descend(  # type: ignore[no-untyped-def]
+    x_starts, features, data, squares, points, signs, duals, active, size, ridge, passes, state, w
+):
+    """Coordinate descent on one label's dual, over the places in `active`."""
+    tolerance = np.float32(0.1)
+    n = size
+    highest = ENDLESS  # gradients above it are shrunk away
+    for _ in range(passes):
+        for a in range(size - 1, 0, -1):  # xorshift64*
+            state ^= state >> np.uint64(12)
+            state ^= state << np.uint64(25)
+            state ^= state >> np.uint64(27)
+            b = np.int64(
+                (state * np.uint64(2685821657736338717) >> np.uint64(33)) % np.uint64(a + 1)
+            )
+            active[a], active[b] = active[b], active[a]
+        largest, smallest = -ENDLESS, ENDLESS
+        s = 0
+        while s < size:
+            place = active[s]
+            i = points[place]
+            sign = np.float32(signs[place])
+            score = OFFSET
+            for j in range(x_starts[i], x_starts[i + 1]):
+                score += w[features[j]] * data[j]
+            before = duals[place]
+            gradient = sign * score - np.float32(1) + ridge * before
+            projected = gradient
+            if before == 0:
+                if gradient > highest:
+                    size -= 1
+                    active[s], active[size] = active[size], active[s]
+                    continue
+                projected = min(gradient, np.float32(0))
+            largest, smallest = max(largest, projected), min(smallest, projected)
+            if abs(projected) > np.float32(1e-6):
+                after = max(before - gradient / (squares[i] + ridge), np.float32(0))
+                duals[place] = after
+                step = sign * (after - before)
+                for j in range(x_starts[i], x_starts[i + 1]):
+                    w[features[j]] += step * data[j]
+            s += 1
+        if largest - smallest <= tolerance:
+            if size == n:
+                break
+            size = n  # look at the shrunk points once more
+            highest = ENDLESS
+        else:
+            highest = largest if largest > 0 else ENDLESS
+
+
+@numba.njit(cache=True, parallel=True)
+def _train(  # type: ignore[no-untyped-def]
+    x_starts,
+    x_features,
+    x_data,
+    n_features,
+    squares,
+    starts,
+    points,
+    signs,
+    duals,
+    use,
+    known_starts,
+    known_features,
+    known_data,
+    first,
+    order,
+    ridge,
+    passes,
+    prune,
+    seed,
+    n_chunks,
+    room,
+    out_features,
+    out_values,
+    filled,
+):
+    for chunk in numba.prange(n_chunks):
+        w = np.zeros(n_features, dtype=np.float32)
+        for turn in range(chunk, order.shape[0], n_chunks):
+            label = first + order[turn]
+            begin, end = starts[label], starts[label + 1]
+            active = np.empty(end - begin, dtype=np.int64)
+            size = 0
+            for p in range(known_starts[label], known_starts[label + 1]):
+                w[known_features[p]] = known_data[p]
+            for place in range(begin, end):
+                i = points[place]
+                if not use[i]:
+                    continue
+                active[size] = place
+                size += 1
+                if duals[place] > 0:
+                    step = np.float32(signs[place]) * duals[place]
+                    for j in range(x_starts[i], x_starts[i + 1]):
+                        w[x_features[j]] += step * x_data[j]
+            state = (seed + np.uint64(label + 1)) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+            _descend(
+                x_starts,
+                x_features,
+                x_data,
+                squares,
+                points,
+                signs,
+                duals,
+                active,
+                size,
+                ridge,
+                passes,
+                state,
+                w,
+            )
+            at = room[order[turn]]
+            for place in range(begin, end):  # every weight that is not 0 is of one of these
+                i = points[place]
+                for j in range(x_starts[i], x_starts[i + 1]):
+                    feature = x_features[j]
+                    if abs(w[feature]) > prune:
+                        out_features[at] = feature
+                        out_values[at] = w[feature]
+                        at += 1
+                    w[feature] = 0
+            for p in range(known_starts[label], known_starts[label + 1]):  # or of these
+                feature = known_features[p]
+                if abs(w[feature]) > prune:
+                    out_features[at] = feature
+                    out_values[at] = w[feature]
+                    at += 1
+                w[feature] = 0
+            filled[order[turn]] = at - room[order[turn]]
+
+
+@numba.njit(cache=True, parallel=True, fastmath=True)
+def _score_pairs(  # type: ignore[no-untyped-def]
+    indptr, indices, data, n_features, starts, features, weights, pairs, labels, n_chunks, out
+):
+    n = indptr.shape[0] - 1
+    for chunk in numba.prange(n_chunks):
+        x = np.zeros(n_features, dtype=np.float32)
+        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = data[j]
+            for p in range(pairs[i], pairs[i + 1]):
+                score = OFFSET
+                for q in range(starts[labels[p]], starts[labels[p] + 1]):
+                    score += x[features[q]] * weights[q]
+                out[p] = score
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = 0
+
+
+@numba.njit(cache=True, parallel=True)
+def _score_all(indptr, indices, data, starts, labels, weights, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = OFFSET
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                row[labels[p]] += value * weights[p]

@@ -1,0 +1,1 @@
+"""Nearest points: exact search, k-means cells, and the vote of the neighbours' labels."""

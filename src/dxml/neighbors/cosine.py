@@ -1,0 +1,170 @@
+"""Nearest training points by the cosine of their features.
+
+Sparse points are searched through an inverted file of the features, dense ones by matrix products
+(`dxml.neighbors.index`); either finds the same neighbours exactly. Features that stand in a large
+share of the points cost most of the time and tell the least; `rare_features` leaves them out.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.scaling import DENSE, FeatureScaler
+from dxml._core.sparse import plain_csr
+from dxml.neighbors.index import PartitionedIndex
+
+__all__ = [
+    "Neighbours",
+    "cosine_weights",
+    "nearest_by_cosine",
+    "only_features",
+    "rare_features",
+    "unit_rows",
+]
+
+LEAST = 1e-12  # weight of a vote beside the nearest's; above 0, so that every neighbour counts
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@numba.njit(cache=True, parallel=True)
+def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosines):  # type: ignore[no-untyped-def]
+    k = ids.shape[1]
+    n_queries = indptr.shape[0] - 1
+    for chunk in numba.prange(n_chunks):
+        total = np.zeros(n, dtype=np.float32)
+        for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
+            total[:] = 0
+            for j in range(indptr[i], indptr[i + 1]):
+                value = data[j]
+                for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                    total[rows[p]] += value * values[p]
+            filled = 0
+            for point in range(n):
+                cosine = total[point]
+                if cosine <= 0 or (filled == k and cosine <= cosines[i, k - 1]):
+                    continue
+                slot = filled if filled < k else k - 1
+                filled = min(filled + 1, k)
+                while slot > 0 and cosine > cosines[i, slot - 1]:
+                    ids[i, slot] = ids[i, slot - 1]
+                    cosines[i, slot] = cosines[i, slot - 1]
+                    slot -= 1
+                ids[i, slot] = point
+                cosines[i, slot] = cosine
+
+
+def nearest_by_cosine(
+    queries: sp.csr_matrix, points: sp.csc_matrix, n_neighbors: int
+) -> tuple[Ids, Floats]:
+    """The points of largest positive cosine, exactly, through the columns of `points`.
+
+    Parameters
+    ----------
+    queries : csr_matrix of shape (n_queries, n_features), rows of length 1 or 0
+    points : csc_matrix of shape (n, n_features), rows of length 1 or 0
+
+    Returns
+    -------
+    ids : int32 array of shape (n_queries, n_neighbors)
+        Nearest first, ties by id; -1 where fewer points have a positive cosine.
+    cosines : float32 array of the same shape
+        0 where the id is -1.
+    """
+    ids = np.full((queries.shape[0], n_neighbors), -1, dtype=np.int32)
+    cosines = np.zeros((queries.shape[0], n_neighbors), dtype=np.float32)
+    n_chunks = min(queries.shape[0], numba.get_num_threads())
+    _search(
+        queries.indptr,
+        queries.indices,
+        queries.data,
+        points.indptr,
+        points.indices,
+        points.data,
+        points.shape[0],
+        n_chunks,
+        ids,
+        cosines,
+    )
+    return ids, cosines
+
+
+class Neighbours:
+    """Training points of length 1, searched the way that suits how full they are."""
+
+    def __init__(self, points: sp.csr_matrix) -> None:
+        self.points = points
+        full = points.nnz > DENSE * points.shape[0] * points.shape[1]
+        # Only between vectors of length 1 does a distance tell the cosine.
+        self.dense = full and bool(np.diff(points.indptr).all())
+        if self.dense:
+            rng = np.random.default_rng(0)  # one cell needs no chance
+            self.index = PartitionedIndex.build(points.toarray(), 1, rng)
+        else:
+            self.columns = points.tocsc()
+
+    def search(self, queries: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
+        """As `nearest_by_cosine`."""
+        if not self.dense:
+            return nearest_by_cosine(queries, self.columns, n_neighbors)
+        ids, distances = self.index.search(queries.toarray(), n_neighbors)
+        cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
+        alone = np.diff(queries.indptr) == 0
+        cosines[alone] = 0
+        return np.where(cosines > 0, ids, np.int32(-1)), cosines
+
+
+def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
+    """What each vote weighs: the neighbour's cosine to a power; a point's votes add up to 1."""
+    nearest = np.maximum(cosines[:, :1], 1e-30)
+    weights = np.maximum((cosines / nearest).astype(np.float64) ** power, LEAST)
+    weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), LEAST)
+    return weights.astype(np.float32)
+
+
+def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
+    """Rows divided by their length; the cosine is then a dot product."""
+    return FeatureScaler(None, None, rows=True).transform(X)
+
+
+@numba.njit(cache=True)
+def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
+    ends, features, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
+    size = 0
+    for i in range(indptr.shape[0] - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            if kept[indices[j]]:
+                features[size] = indices[j]
+                values[size] = data[j]
+                size += 1
+        ends[i + 1] = size
+    return values[:size], features[:size], ends
+
+
+def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
+    """X without the values of other features than these; columns stay where they are."""
+    values, features, ends = _keep(X.indptr, X.indices, X.data, kept)
+    return plain_csr(values, features, ends, X.shape)
+
+
+def rare_features(
+    X: sp.csr_matrix, share: float = 0.1, kept_weight: float = 0.5
+) -> npt.NDArray[np.bool_]:
+    """Which features to search by: those in at most `share` of the points.
+
+    Where the rest would hold less than `kept_weight` of the squared weight of X, the share is
+    doubled until it does not.
+
+    >>> rare_features(sp.csr_matrix([[1, 1, 0], [1, 0, 1], [1, 1, 0]], dtype=np.float32), 0.7)
+    array([False,  True,  True])
+    """
+    n = max(X.shape[0], 1)
+    found = np.bincount(X.indices, minlength=X.shape[1]) / n
+    weight = np.bincount(X.indices, weights=X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+    while share < 1 and weight[found <= share].sum() < kept_weight * weight.sum():
+        share *= 2
+    return np.asarray(found <= share)

@@ -1,0 +1,7 @@
+"""The paper's method: *Deep Extreme Multi-label Learning* (ICMR 2018), step by step."""
+
+from dxml.paper.dxml import DXML
+
+__all__ = [
+    "DXML",
+]

@@ -1,0 +1,38 @@
+"""The matrix without ceremony is an ordinary one."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml._core.sparse import plain_csr
+
+
+def test_equals_the_constructors_and_shares_its_arrays() -> None:
+    parts = np.float32([1, 2, 3]), np.int32([2, 0, 1]), np.int32([0, 1, 1, 3])
+    plain = plain_csr(*parts, (3, 4))
+    built = sp.csr_matrix(parts, shape=(3, 4))
+    assert isinstance(plain, sp.csr_matrix) and plain.shape == (3, 4) and plain.nnz == 3
+    assert plain.dtype == np.float32
+    assert (plain.data is parts[0], plain.indices is parts[1]) == (True, True)
+    assert plain.toarray().tolist() == built.toarray().tolist()
+    assert (plain @ np.ones(4)).tolist() == [1, 0, 5]
+    assert plain.T.toarray().tolist() == built.T.toarray().tolist()
+    assert plain[1:].toarray().tolist() == built[1:].toarray().tolist()
+    assert (plain + built).toarray().tolist() == (2 * built.toarray()).tolist()
+    assert plain.tocsc().toarray().tolist() == built.toarray().tolist()
+
+
+def test_one_matrix_knows_nothing_of_another() -> None:
+    first = plain_csr(np.ones(1, bool), np.int32([0]), np.int32([0, 1]), (1, 2))
+    assert first.has_sorted_indices
+    second = plain_csr(np.float32([5, 7]), np.int32([1, 0]), np.int32([0, 2]), [1, 3])
+    assert second.shape == (1, 3) and first.shape == (1, 2)
+    assert not second.has_sorted_indices
+    second.sort_indices()
+    assert second.toarray().tolist() == [[7, 5, 0]] and first.toarray().tolist() == [[True, False]]
+
+
+def test_empty() -> None:
+    nothing = plain_csr(np.float32([]), np.int32([]), np.int32([0]), (0, 3))
+    assert nothing.shape == (0, 3) and nothing.nnz == 0 and nothing.toarray().shape == (0, 3)

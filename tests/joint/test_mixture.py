@@ -1,0 +1,237 @@
+"""Opinions → probabilities: by hand, on planted probabilities, and where there is little to fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml.joint import mixture as module
+from dxml.joint.mixture import DEFAULTS, Mixture, expected_number, fit_mixture, opinions
+from dxml.topk import TopK
+
+
+def logistic(z: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-z))
+
+
+def full_pairs(n: int, n_labels: int) -> sp.csr_matrix:
+    return sp.csr_matrix(np.ones((n, n_labels), dtype=bool))
+
+
+def planted(n: int, n_labels: int, seed: int, shift: float = -1.0, noise: bool = True):  # type: ignore[no-untyped-def]
+    """Pairs whose log-odds of being right are 2·linear + wide + `shift`; wide also has a scale."""
+    rng = np.random.default_rng(seed)
+    linear, wide = rng.standard_normal((2, n * n_labels))
+    odds = 2 * linear + wide + shift
+    right = rng.random(len(odds)) < logistic(odds) if noise else odds > 0
+    parts = {
+        "linear": linear.astype(np.float32),
+        "wide": (50 * wide).astype(np.float32),
+        "frequency": np.zeros(len(odds), np.float32),
+    }
+    truth = sp.csr_matrix(right.reshape(n, n_labels))
+    return parts, truth, logistic(odds)
+
+
+def calibration_error(p: np.ndarray, right: np.ndarray, n_bins: int = 15) -> float:
+    """Mean gap between probability and share of right ones, over bins of equal size."""
+    bins = np.array_split(np.argsort(p, kind="stable"), n_bins)
+    gaps = [abs(p[part].mean() - right[part].mean()) * len(part) for part in bins]
+    return float(sum(gaps) / len(p))
+
+
+def test_columns_by_hand() -> None:
+    found = opinions(
+        {
+            "vote": np.float32([0, 0.5, 1]),
+            "linear": np.float32([-1, 0, 1]),
+            "frequency": np.float32([3, 4, 5]),
+            "kernel": np.float32([0.8, -0.2, 1.3]),
+        }
+    )
+    end = np.log(0.995 / 0.005)
+    expected = [
+        [3, 0.8, np.log(4), -1, 0, -end],
+        [4, -0.2, -end, 0, 0.5, 0],
+        [5, 1.3, end, 1, 1, end],
+    ]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_mix_and_probability_by_hand() -> None:
+    knots, shares = np.float32([-1, 1, 2]), np.float32([0.1, 0.5, 0.9])
+    mixture = Mixture(np.float32([2, -1]), 0.5, knots, shares)
+    mixed = mixture.mix(np.float32([[1, 1], [0, 3]]))
+    assert mixed.tolist() == [1.5, -2.5]
+    found = mixture.probability(np.float32([-2.5, 0, 1.5, 7]))
+    np.testing.assert_allclose(found, [0.1, 0.3, 0.7, 0.9], rtol=1e-6)
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("frequency", [0.0, 7.7])
+def test_a_planted_model_is_recovered(frequency: float) -> None:
+    """Beside an opinion that is the same of every pair, as where all labels are as frequent."""
+    parts, truth, _ = planted(400, 12, seed=0)
+    parts["frequency"] += np.float32(frequency)
+    mixture = fit_mixture(parts, full_pairs(400, 12), truth)
+    _, linear, wide = mixture.weights  # in the order of the names
+    assert linear == pytest.approx(2, rel=0.15)
+    assert 50 * wide == pytest.approx(1, rel=0.15)
+    fresh, _, p = planted(50, 12, seed=9)
+    fresh["frequency"] += np.float32(frequency)
+    mixed = mixture.mix(opinions(fresh))
+    ranks = [np.argsort(np.argsort(scores)) for scores in (mixed, p)]
+    assert np.corrcoef(*ranks)[0, 1] > 0.99
+    assert np.abs(mixture.probability(mixed) - p).mean() < 0.05
+
+
+def test_an_opinion_worth_nothing_gets_no_weight() -> None:
+    parts, truth, _ = planted(400, 12, seed=0)
+    parts["vote"] = np.random.default_rng(5).random(4800).astype(np.float32)
+    weights = fit_mixture(parts, full_pairs(400, 12), truth).weights
+    spread = opinions(parts).std(axis=0)
+    *_, vote, odds, wide = weights * spread
+    assert max(abs(vote), abs(odds)) < 0.3 * abs(wide)
+
+
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 2.0])
+def test_probabilities_are_calibrated(shift: float) -> None:
+    parts, truth, _ = planted(600, 10, seed=1, shift=shift)
+    mixture = fit_mixture(parts, full_pairs(600, 10), truth)
+    fresh, right, p = planted(2_000, 10, seed=2, shift=shift)
+    found = mixture.probability(mixture.mix(opinions(fresh)))
+    assert calibration_error(found, right.toarray().ravel()) < 0.03
+    assert np.abs(found - p).mean() < 0.04
+
+
+def test_a_higher_score_never_has_a_lower_probability() -> None:
+    for seed in range(3):
+        parts, truth, _ = planted(60, 10, seed=seed)
+        mixture = fit_mixture(parts, full_pairs(60, 10), truth)
+        assert (np.diff(mixture.knots) > 0).all()
+        p = mixture.probability(np.linspace(-50, 50, 2_000, dtype=np.float32))
+        assert (np.diff(p) >= 0).all() and p.min() >= 0 and p.max() <= 1
+        assert p[-1] > p[0] + 0.5
+
+
+def test_only_the_pairs_near_the_top_are_weighed() -> None:
+    """Below the ten best, the second opinion lies; a fit on all pairs would believe the lie."""
+    rng = np.random.default_rng(0)
+    n, n_labels = 200, 60
+    linear = np.where(np.arange(n_labels) < 10, 3.0, -3.0) + rng.random((n, n_labels))
+    right = rng.random((n, n_labels)) < np.where(linear > 0, 0.5, 0.1)
+    wide = np.where(linear > 0, 2.0 * right, -2.0 * right) + rng.standard_normal((n, n_labels))
+    parts = {"linear": linear.ravel().astype(np.float32), "wide": wide.ravel().astype(np.float32)}
+    mixture = fit_mixture(parts, full_pairs(n, n_labels), sp.csr_matrix(right))
+    assert mixture.weights[1] > 1
+
+
+def test_pairs_are_matched_with_the_truth() -> None:
+    """Ragged rows, in any order, some empty; a true label off the list is nobody's loss."""
+    pairs = sp.csr_matrix((np.ones(4, bool), np.int32([2, 0, 1, 0]), [0, 2, 2, 4]), shape=(3, 4))
+    truth = sp.csr_matrix(np.array([[1, 0, 0, 1], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=bool))
+    assert module._is_right(pairs, truth).tolist() == [False, True, True, False]
+    mixed = np.float32([5, 1, 2, 9])
+    assert sorted(module._shown(pairs, mixed, 1).tolist()) == [0, 3]
+    assert sorted(module._shown(pairs, mixed, 7).tolist()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("case", ["few right", "none", "all right"])
+def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
+    n = 0 if case == "none" else 50
+    right = np.full((n, 3), case == "all right")
+    if case == "few right":
+        right[: module.LEAST_POSITIVE - 1, 0] = True
+    names = ("linear", "vote", "kernel", "wide", "frequency")
+    parts = {name: np.linspace(0, 1, 3 * n, dtype=np.float32) for name in names}
+    mixture = fit_mixture(parts, full_pairs(n, 3), sp.csr_matrix(right))
+    order = ("frequency", "kernel", "", "linear", "vote", "", "wide")
+    weights = dict(zip(order, mixture.weights, strict=True))
+    assert {name: weights[name] for name in names} == DEFAULTS and weights[""] == 0
+    z = np.float32([-3, 0.1, 4])
+    np.testing.assert_allclose(mixture.probability(z), logistic(z), atol=0.01)
+
+
+@pytest.mark.parametrize("top", [True, False], ids=["right", "wrong"])
+def test_a_top_that_is_all_alike(top: bool) -> None:
+    """Of twelve labels the ten best are all right, or all wrong: the other two are the lesson."""
+    linear = np.tile(np.float32([5] * 10 + [-5] * 2), 40)
+    right = np.tile(np.array([top] * 10 + [not top] * 2), 40)
+    pairs = full_pairs(40, 12)
+    mixture = fit_mixture({"linear": linear}, pairs, sp.csr_matrix(right.reshape(40, 12)))
+    high, low = mixture.mix(np.float32([[5], [-5]]))
+    assert (high > low) == top
+    p = mixture.probability(np.float32([high, low]))
+    assert (p[0] > p[1] + 0.5) if top else (p[1] > p[0] + 0.5)
+
+
+def test_points_with_many_labels_are_calibrated_below_the_top() -> None:
+    """25 of 60 labels right: far more than are weighed."""
+    parts, truth, _ = planted(300, 60, seed=4, shift=-0.7, noise=False)
+    mixture = fit_mixture(parts, full_pairs(300, 60), truth)
+    p = mixture.probability(mixture.mix(opinions(parts)))
+    assert calibration_error(p, truth.toarray().ravel()) < 0.03
+    assert p.sum() / 300 == pytest.approx(truth.nnz / 300, rel=0.1)
+
+
+def test_expected_number_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    scores = -np.sort(-(rng.random((200, 8)) ** rng.choice([0.3, 1, 4], (200, 1))), axis=1)
+    ids = np.tile(np.arange(8, dtype=np.int32), (200, 1))
+    ids[:50, 5:] = -1
+    ids[:3] = -1
+    numbers = expected_number(TopK(ids, scores.astype(np.float32)))
+    for i in range(200):
+        p = [float(s) for s, label in zip(scores[i], ids[i], strict=True) if label >= 0]
+        gains = [2 * sum(p[:m]) / (m + sum(p)) for m in range(1, len(p) + 1)]
+        assert numbers[i] == (int(np.argmax(gains)) + 1 if gains else 1)
+    assert len(set(numbers.tolist())) > 4
+
+
+def test_saved_and_restored() -> None:
+    parts, truth, _ = planted(100, 10, seed=0)
+    mixture = fit_mixture(parts, full_pairs(100, 10), truth)
+    again = Mixture.from_arrays(Arrays(mixture.arrays()))
+    matrix = opinions(parts)
+    assert np.array_equal(again.mix(matrix), mixture.mix(matrix))
+    z = np.linspace(-9, 9, 50, dtype=np.float32)
+    assert np.array_equal(again.probability(z), mixture.probability(z))
+
+
+def test_labels_that_only_held_out_points_carry_teach_nothing() -> None:
+    """Of label 0 the parts say the opposite of what is right: were it learnt from, they lost."""
+    parts, truth, _ = planted(2000, 8, seed=5)
+    pairs = full_pairs(2000, 8)
+    known = np.tile(np.arange(8) >= 4, 2000)
+    wrong = {**parts, "linear": np.where(known, parts["linear"], -parts["linear"])}
+    taken_in, spared = (fit_mixture(wrong, pairs, truth, each) for each in (None, known))
+    assert taken_in.weights[1] < 0.5
+    assert spared.weights[1] == pytest.approx(2, abs=0.15)
+    assert spared.bias == pytest.approx(-1, abs=0.15)
+    none = fit_mixture(wrong, pairs, truth, np.zeros(len(known), dtype=bool))
+    assert none.weights.tolist() == [DEFAULTS[name] for name in ("frequency", "linear", "wide")]
+
+
+@pytest.mark.parametrize("n", [40, 120, 199])
+def test_few_pairs_are_calibrated_by_the_regression(n: int) -> None:
+    parts, truth, _ = planted(n, 4, seed=6)
+    fitted = fit_mixture(parts, full_pairs(n, 4), truth)
+    fresh, _, odds = planted(3000, 4, seed=7)
+    p = fitted.probability(fitted.mix(opinions(fresh)))
+    assert np.abs(p - odds).mean() < 0.08
+    assert p.min() < 0.01 and p.max() > 0.99
+
+
+def test_equally_frequent_labels_are_hardly_told_apart_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A label of three points has two left where one is held out, and the others three."""
+    parts, truth, _ = planted(300, 8, seed=8)
+    right = truth.toarray().ravel()
+    parts["frequency"] = np.where(right, np.log(3 / 301), np.log(4 / 301)).astype(np.float32)
+    assert -8 < fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < 0
+    monkeypatch.setattr(module, "EQUAL", np.float32(0))
+    assert fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < -24

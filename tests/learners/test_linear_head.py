@@ -1,0 +1,256 @@
+"""The linear head: against a minimiser of its objective, by hand, and by relations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from dxml._core.arrays import Arrays
+from dxml._core.threads import threads
+from dxml.data import make_planted
+from dxml.learners import linear_head as module
+from dxml.learners.linear_head import LinearHead, Task, all_tasks, fit_linear, label_tasks
+from dxml.progress import StageTimer
+
+C = 0.7
+N_LABELS = 6
+
+
+def some_data(n: int = 40, d: int = 12) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Points, two of them without features; labels, one of them on no point."""
+    data = make_planted(n, d, N_LABELS - 1, 1.5, 4, noise=0.3, random_state=3)
+    X = data.X.tolil()
+    X[[4, 9]] = 0
+    Y = sp.hstack([data.Y, sp.csr_matrix((n, 1), dtype=bool)], format="csr")
+    return X.tocsr(), Y
+
+
+def everything(Y: sp.csr_matrix) -> sp.csr_matrix:
+    return sp.csr_matrix(np.ones(Y.shape, dtype=bool))
+
+
+def some_shortlist(Y: sp.csr_matrix) -> sp.csr_matrix:
+    return sp.csr_matrix(np.random.default_rng(1).random(Y.shape) < 0.4)
+
+
+def solve(X: sp.csr_matrix, task: Task, times: int = 60, **settings: object) -> np.ndarray:
+    """The optimum to float32: every call goes on from the duals of the one before."""
+    for _ in range(times):
+        head = fit_linear(X, task, C=C, passes=100, prune=0, **settings)
+    return head.weights.toarray()
+
+
+def objective(w: np.ndarray, X: np.ndarray, signs: np.ndarray) -> tuple[float, np.ndarray]:
+    """½‖w‖² + C Σ max(0, 1 − t (xᵀw − 1))² over the points whose sign is not 0, and its slope."""
+    gap = np.where(signs != 0, np.maximum(0, 1 - signs * (X @ w - 1)), 0)
+    return w @ w / 2 + C * gap @ gap, w - 2 * C * X.T @ (signs * gap)
+
+
+def minimum(X: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    start = np.zeros(X.shape[1])
+    found = minimize(objective, start, (X, signs), jac=True, options={"gtol": 1e-9})
+    return found.x
+
+
+def test_a_label_learns_from_its_points_and_its_shortlists() -> None:
+    Y = sp.csr_matrix(np.array([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=bool))
+    shortlist = sp.csr_matrix(np.array([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]], np.float32))
+    task = label_tasks(Y, shortlist)
+    assert task.points.toarray().tolist() == [[1, 0, 0], [-1, -1, 1], [0, 0, 0], [1, 0, -1]]
+    assert task.points.nnz == 6 and task.points.dtype == np.int8
+    assert task.duals.tolist() == [0] * 6
+
+
+def test_what_is_stored_on_a_shortlist_counts_whatever_its_value() -> None:
+    Y = sp.csr_matrix(np.array([[1, 0]], dtype=bool))
+    shortlist = sp.csr_matrix((np.float32([0, 0]), [0, 1], [0, 2]), shape=(1, 2))
+    assert label_tasks(Y, shortlist).points.toarray().tolist() == [[1], [-1]]
+
+
+def test_one_point_by_hand() -> None:
+    """x = 2, t = 1: w²/2 + C (2 − 2 w)² is least where w = 4 C (2 − 2 w), at 8 C / (1 + 8 C)."""
+    X = sp.csr_matrix(np.float32([[2]]))
+    Y = sp.csr_matrix(np.array([[True]]))
+    assert solve(X, label_tasks(Y, Y))[0, 0] == pytest.approx(8 * C / (1 + 8 * C), rel=1e-5)
+
+
+@pytest.mark.parametrize("shortlist", [everything, some_shortlist])
+def test_the_weights_minimise_the_objective(shortlist) -> None:  # type: ignore[no-untyped-def]
+    X, Y = some_data()
+    task = label_tasks(Y, shortlist(Y))
+    weights = solve(X, task)
+    dense, signs = X.toarray().astype(np.float64), task.points.toarray().astype(np.float64)
+    for label in range(N_LABELS):
+        expected = minimum(dense, signs[label])
+        np.testing.assert_allclose(weights[label], expected, atol=1e-4)
+        slope = objective(weights[label].astype(np.float64), dense, signs[label])[1]
+        assert np.abs(slope).max() < 1e-3
+    assert np.abs(weights).max() > 0.5
+
+
+def test_one_call_stops_near_the_optimum() -> None:
+    X, Y = some_data()
+    weights = fit_linear(X, label_tasks(Y, everything(Y)), C=C, passes=500, prune=0).weights
+    dense = X.toarray().astype(np.float64)
+    signs = np.where(Y.toarray().T, 1.0, -1.0)
+    for label in range(N_LABELS):
+        found = objective(weights.toarray()[label].astype(np.float64), dense, signs[label])[0]
+        best = objective(minimum(dense, signs[label]), dense, signs[label])[0]
+        assert best - 1e-6 <= found <= 1.01 * best + 1e-6
+
+
+def test_with_no_margin_broken_off_the_shortlist_it_is_one_vs_all() -> None:
+    """Points that share no feature with a label's own have wᵀx − 1 = −1: leaving them out is free.
+
+    Only the bound t (wᵀx − 1) ≥ 1 of a left-out point has to hold, and it holds with equality.
+    """
+    X = np.zeros((12, 6), np.float32)
+    for i in range(12):
+        X[i, 2 * (i // 4) : 2 * (i // 4) + 2] = [1, 0.3 * (i % 4)]  # three groups, two features
+    Y = np.zeros((12, 6), dtype=bool)
+    Y[np.arange(12), 2 * (np.arange(12) // 4) + (np.arange(12) % 4 > 1)] = True  # two labels each
+    group = np.repeat(np.eye(3, dtype=bool), [4, 4, 4], axis=0)
+    near = sp.csr_matrix(np.repeat(group, 2, axis=1))  # the labels of a point's own group
+    rows, labels = sp.csr_matrix(X), sp.csr_matrix(Y)
+    weights = solve(rows, label_tasks(labels, near))
+    np.testing.assert_allclose(weights, solve(rows, label_tasks(labels, everything(labels))), 1e-4)
+    for label in range(6):
+        signs = np.where(Y[:, label], 1.0, -1.0)
+        slope = objective(weights[label].astype(np.float64), X.astype(np.float64), signs)[1]
+        assert np.abs(slope).max() < 1e-3
+
+
+def test_points_that_may_not_be_used_do_not_matter() -> None:
+    X, Y = some_data()
+    shortlist = some_shortlist(Y)
+    use = np.random.default_rng(2).random(40) < 0.6
+    part = solve(X, label_tasks(Y, shortlist), rows=use)
+    alone = solve(X[use], label_tasks(Y[use], shortlist[use]))
+    np.testing.assert_allclose(part, alone, atol=1e-4)
+    assert not np.allclose(part, solve(X, label_tasks(Y, shortlist)), atol=1e-2)
+    noise = X.tolil()
+    noise[np.flatnonzero(~use)] = 5
+    other = solve(noise.tocsr(), label_tasks(Y, shortlist), rows=use)
+    np.testing.assert_allclose(other, part, atol=1e-4)
+
+
+def test_training_goes_on_from_the_duals() -> None:
+    X, Y = some_data(200, 40)
+    task = label_tasks(Y, everything(Y))
+    optimum = solve(X, label_tasks(Y, everything(Y)))
+    gaps = []
+    for _ in range(4):
+        weights = fit_linear(X, task, C=C, passes=1, prune=0).weights.toarray()
+        gaps.append(np.linalg.norm(weights - optimum))
+    assert gaps[3] < gaps[1] < gaps[0] and gaps[3] < 0.5 * gaps[0]
+    fresh = label_tasks(Y, everything(Y))
+    held_first = np.arange(200) >= 50
+    fit_linear(X, fresh, C=C, passes=5, rows=held_first)
+    assert not fresh.duals[np.isin(fresh.points.indices, np.arange(50))].any()
+    np.testing.assert_allclose(solve(X, fresh), optimum, atol=1e-3)
+
+
+def test_duals_and_weights_agree() -> None:
+    """w = Σ α t x, with α ≥ 0: what the optimum is made of."""
+    X, Y = some_data()
+    task = label_tasks(Y, some_shortlist(Y))
+    weights = fit_linear(X, task, C=C, passes=7, prune=0).weights.toarray()
+    mixed = task.points.astype(np.float32)
+    mixed.data = mixed.data * task.duals
+    assert (task.duals >= 0).all() and task.duals.any()
+    np.testing.assert_allclose(weights, (mixed @ X).toarray(), atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 30])
+def test_labels_are_trained_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = some_data()
+    timer = StageTimer()
+    whole = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05).weights
+    monkeypatch.setattr(module, "BLOCK", block)
+    parts = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05, stage="s", progress=timer)
+    assert parts.weights.shape == (N_LABELS, 12)
+    assert np.array_equal(parts.weights.toarray(), whole.toarray())
+    assert parts.weights.has_sorted_indices and "s" in timer.seconds
+
+
+def test_small_weights_and_no_others_are_dropped() -> None:
+    X, Y = some_data()
+    all_weights, kept = (
+        fit_linear(X, label_tasks(Y, everything(Y)), prune=prune).weights for prune in (0, 0.2)
+    )
+    dense = all_weights.toarray()
+    assert np.array_equal(kept.toarray(), np.where(np.abs(dense) > 0.2, dense, 0))
+    assert 0 < kept.nnz < all_weights.nnz == np.count_nonzero(dense)
+
+
+def test_labels_without_points_and_points_without_features() -> None:
+    X, Y = some_data()
+    assert Y[:, -1].nnz == 0 and X[4].nnz == 0
+    task = label_tasks(Y, Y)
+    head = fit_linear(X, task, passes=3, prune=0)
+    assert head.weights[N_LABELS - 1].nnz == 0
+    empty = sp.csr_matrix((3, 12), dtype=np.float32)
+    nothing = fit_linear(empty, label_tasks(Y[:3], everything(Y[:3])), prune=0)
+    assert nothing.weights.shape == (N_LABELS, 12) and nothing.weights.nnz == 0
+    nobody = fit_linear(X, label_tasks(Y, Y), rows=np.zeros(40, dtype=bool))
+    assert nobody.weights.nnz == 0
+
+
+def test_scores_of_pairs_equal_the_dense_product() -> None:
+    X, Y = some_data()
+    head = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05)
+    expected = X.toarray() @ head.weights.toarray().T - 1
+    for pairs in (everything(Y), some_shortlist(Y)):
+        rows = np.repeat(np.arange(40), np.diff(pairs.indptr))
+        found = head.scores(X, pairs)
+        np.testing.assert_allclose(found, expected[rows, pairs.indices], atol=1e-5)
+        assert found.dtype == np.float32
+    backwards = sp.csr_matrix((np.ones(2, bool), np.int32([5, 0]), [0, 2]), shape=(1, N_LABELS))
+    np.testing.assert_allclose(head.scores(X[0], backwards), expected[0, [5, 0]], atol=1e-5)
+    assert head.scores(X[:0], everything(Y)[:0]).shape == (0,)
+    assert (head.scores(X[4], everything(Y)[4]) == -1).all()
+
+
+def test_the_bits_depend_on_the_seed_alone() -> None:
+    X, Y = some_data(200, 40)
+
+    def train(seed: int) -> tuple[bytes, bytes]:
+        task = label_tasks(Y, everything(Y))
+        head = fit_linear(X, task, passes=2, prune=0.01, seed=seed)
+        return head.weights.data.tobytes(), head.scores(X, everything(Y)).tobytes()
+
+    many = train(0)
+    with threads(1):
+        assert train(0) == many
+    assert train(1) != many
+
+
+def test_saved_and_restored() -> None:
+    X, Y = some_data()
+    head = fit_linear(X, label_tasks(Y, everything(Y)))
+    again = LinearHead.from_arrays(Arrays(head.arrays("name")), "name")
+    assert (again.weights != head.weights).nnz == 0
+    assert np.array_equal(again.scores(X, everything(Y)), head.scores(X, everything(Y)))
+
+
+def test_all_tasks_have_every_label_on_every_shortlist() -> None:
+    Y = sp.random(30, N_LABELS, 0.2, format="csr", random_state=1).astype(bool)
+    found = all_tasks(Y)
+    expected = label_tasks(Y, sp.csr_matrix(np.ones(Y.shape, dtype=bool)))
+    assert np.array_equal(found.points.toarray(), expected.points.toarray())
+    assert np.array_equal(found.points.indices, expected.points.indices)
+    assert found.duals.shape == (30 * N_LABELS,) and not found.duals.any()
+
+
+def test_scores_of_all_labels_are_those_of_every_pair() -> None:
+    rng = np.random.default_rng(0)
+    head = LinearHead(sp.random(7, 20, 0.3, format="csr", dtype=np.float32, random_state=2))
+    X = sp.random(9, 20, 0.4, format="csr", dtype=np.float32, random_state=3)
+    expected = X.toarray() @ head.weights.toarray().T - 1
+    np.testing.assert_allclose(head.all_scores(X), expected, atol=1e-6)
+    every = sp.csr_matrix(np.ones((9, 7), dtype=bool))
+    np.testing.assert_allclose(head.scores(X, every), expected.ravel(), atol=1e-6)
+    some = sp.csr_matrix(rng.random((9, 7)) < 0.5)
+    np.testing.assert_allclose(head.scores(X, some), expected[some.toarray()], atol=1e-6)

@@ -1,0 +1,292 @@
+"""Texts whose words decide their labels: names come out, with the words and texts behind them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dxml._core.storage import read_config, sealed
+from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
+from dxml.joint import Joint
+from dxml.methods import load_model, saved_method
+from dxml.tagging.tagger import Columns, TextTagger
+from dxml.tagging.tags import Explanation, Neighbour, Tag
+
+SIGNS = {
+    "Fischerei": ["hering", "netz", "kutter"],
+    "Küche": ["suppe", "salz", "löffel"],
+    "Straßenbau": ["asphalt", "brücke", "schotter"],
+    "Musik": ["geige", "orchester", "oper"],
+}
+FILLING = "der die das und von mit auf ein eine über haus tag jahr groß klein alt neu weit".split()
+
+
+def make_texts(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Each text has two signs of each of its labels, and filling."""
+    rng = random.Random(seed)
+    texts, labels = [], []
+    for _ in range(n):
+        names = rng.sample(sorted(SIGNS), rng.choice([1, 1, 2]))
+        words = [word for name in names for word in rng.sample(SIGNS[name], 2)]
+        words += rng.sample(FILLING, 6)
+        rng.shuffle(words)
+        texts.append(" ".join(words).capitalize() + ".\nZweite Zeile")
+        labels.append(names)
+    return texts, labels
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "kernel": {},
+    "linear": {"candidates": "nearest", "width": 0},
+    "n-grams": {"char_ngrams": 4, "candidates": "nearest", "width": 0, "precision": "int8"},
+    "wide": {"candidates": "all", "width": 64, "epochs": 10},
+}
+
+
+@pytest.fixture(scope="module", params=sorted(PLANS))
+def fitted(request: pytest.FixtureRequest) -> TextTagger:
+    texts, labels = make_texts(150)
+    ids = [f"doc-{i}" for i in range(150)]
+    return TextTagger(device="cpu", **PLANS[request.param]).fit(texts, labels, ids=ids)
+
+
+@pytest.fixture
+def tagger(fitted: TextTagger, tmp_path: Path) -> TextTagger:
+    """A copy that a test may teach."""
+    return TextTagger.load(fitted.save(tmp_path / "copy"))
+
+
+def test_names_come_out(fitted: TextTagger) -> None:
+    assert fitted.labels_ == tuple(sorted(SIGNS))
+    texts, labels = make_texts(60, seed=1)
+    for tags, names in zip(fitted.tag(texts, top=2), labels, strict=True):
+        assert {tag.name for tag in tags[: len(names)]} == set(names)
+    for name, signs in SIGNS.items():
+        [(first, probability), *_] = fitted.tag(" ".join(signs).upper())
+        assert first == name and probability > 0.5
+
+
+def test_one_text_or_many(fitted: TextTagger) -> None:
+    one = fitted.tag("Hering im Netz", top=3)
+    among_others = fitted.tag(["Hering im Netz", "Oper"], top=3)[0]
+    assert [tag.name for tag in among_others] == [tag.name for tag in one]
+    assert [p for _, p in among_others] == pytest.approx([p for _, p in one], abs=1e-6)
+    assert all(isinstance(tag, Tag) for tag in one)
+    assert [tag.probability for tag in one] == sorted((p for _, p in one), reverse=True)
+    assert len(fitted.tag("Hering", top=50)) <= 4
+    sure = fitted.tag("Hering im Netz", top=4, threshold=0.5)
+    assert [tag.name for tag in sure] == ["Fischerei"]
+    assert fitted.tag("Hering im Netz", threshold=1.1) == []
+    assert fitted.tag([]) == []
+    assert len(fitted.tag("unbekannt", top=2)) == 2
+
+
+def test_explanations_name_the_planted_words_and_texts(fitted: TextTagger) -> None:
+    near = "Ein Kutter mit Hering und Netz.\nZweite Zeile"
+    [best, *_] = fitted.explain(near, top=2)
+    assert best.name == "Fischerei" and best.probability == fitted.tag(near)[0].probability
+    assert {word for word, _ in best.words[:3]} == {"kutter", "hering", "netz"}
+    assert best.from_head + best.from_neighbours == pytest.approx(1)
+    assert best.from_head > 0.1 and best.from_neighbours > 0.1
+    texts, labels = make_texts(150)
+    assert best.neighbours
+    for voter in best.neighbours:
+        row = int(voter.id.removeprefix("doc-"))
+        assert voter.labels == tuple(sorted(labels[row])) and "Fischerei" in voter.labels
+        assert voter.title == texts[row].partition("\n")[0]
+        assert 0 < voter.similarity <= 1 and 0 < voter.weight <= 1
+    again = texts[labels.index(["Fischerei"])]
+    known = fitted.explain(again, top=1)[0].neighbours[0]
+    assert known.id == f"doc-{labels.index(['Fischerei'])}"
+    assert known.similarity == pytest.approx(1, abs=0.02)
+
+
+def test_two_labels_have_each_their_own_words(fitted: TextTagger) -> None:
+    text = "Suppe mit Salz, dazu Geige und Oper"
+    found = {each.name: each for each in fitted.explain(text, top=2, n_words=2)}
+    assert {word for word, _ in found["Küche"].words} == {"suppe", "salz"}
+    assert {word for word, _ in found["Musik"].words} == {"geige", "oper"}
+    for label in found.values():
+        assert len(label.words) == 2 and all(effect > 0 for _, effect in label.words)
+    assert fitted.explain(text, top=1, n_words=0, n_neighbours=0)[0].words == ()
+    nothing = fitted.explain("??", top=1)[0]
+    assert nothing.words == ()
+    assert nothing.neighbours == () or fitted.model.plan_.width, "a wide layer has a bias"
+
+
+UNSPACED: dict[str, dict[str, list[str]]] = {
+    "Chinese": {
+        "医学": ["糖尿病患者需要控制血糖", "医生建议糖尿病人注意饮食", "心脏病的手术治疗"],
+        "体育": ["这支足球队昨天赢得了比赛", "篮球比赛将在明天举行", "足球运动员正在训练"],
+        "asked": ["我父亲得了糖尿病", "他喜欢看足球比赛"],
+    },
+    "Thai": {
+        "การแพทย์": [
+            "ผู้ป่วยโรคเบาหวานต้องควบคุมน้ำตาลในเลือด",
+            "การรักษาโรคหัวใจด้วยการผ่าตัด",
+            "ยารักษาโรคความดันโลหิตสูง",
+        ],
+        "กีฬา": [
+            "ทีมฟุตบอลชนะการแข่งขันเมื่อวานนี้",
+            "การแข่งขันบาสเกตบอลจะมีขึ้นพรุ่งนี้",
+            "นักฟุตบอลกำลังฝึกซ้อม",
+        ],
+        "asked": ["พ่อของฉันเป็นโรคเบาหวาน", "ฉันชอบดูฟุตบอล"],
+    },
+}
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_languages_without_spaces(language: str, tmp_path: Path) -> None:
+    """Each sentence asked about shares one word with what it was trained on."""
+    topics = dict(UNSPACED[language])
+    asked = topics.pop("asked")
+    pairs = [(text, [name]) for name, texts in topics.items() for text in texts]
+    tagger = TextTagger(device="cpu").fit([text for text, _ in pairs], [row for _, row in pairs])
+    assert tagger.without_known_words(asked) == []
+    for opened in (tagger, TextTagger.load(tagger.save(tmp_path / "m"))):
+        assert [tags[0].name for tags in opened.tag(asked, top=1)] == list(topics)
+    [why] = tagger.explain(asked[0], top=1)
+    assert why.words and all(word in asked[0] for word, _ in why.words)
+
+
+def test_round_trip(fitted: TextTagger, tmp_path: Path) -> None:
+    fitted.columns = Columns(("Werk",), "Schlagwörter", "Nummer")
+    opened = TextTagger.load(fitted.save(tmp_path / "m"))
+    texts, _ = make_texts(20, seed=2)
+    assert opened.tag(texts) == fitted.tag(texts)
+    assert opened.explain(texts[0]) == fitted.explain(texts[0])
+    assert opened.columns == fitted.columns and opened.labels_ == fitted.labels_
+    assert opened.get_params() == fitted.get_params() and opened.ids_ == fitted.ids_
+    assert repr(opened) == repr(fitted) and repr(opened).startswith("TextTagger(")
+    found = sorted(path.suffix for path in (tmp_path / "m").iterdir() if path.name != ".lock")
+    assert found == [".json", ".safetensors"]
+
+
+def test_a_learnt_label_is_predicted_at_once(tagger: TextTagger) -> None:
+    texts = ["Hering über Hering, groß und alt", "Hering mit Geige", "Geige und Hering, neu"]
+    tagger.learn(texts[1:], [["Fischmusik"], ["Fischmusik", "Musik"]], ids=["a", "b"])
+    assert tagger.labels_[-1] == "Fischmusik" and tagger.ids_[-2:] == ("a", "b")
+    tags = {tag.name: tag.probability for tag in tagger.tag("Geige mit Hering", top=3)}
+    assert tags["Fischmusik"] > 0.3
+    found = {each.name: each for each in tagger.explain("Geige mit Hering", top=3)}
+    assert {voter.id for voter in found["Fischmusik"].neighbours} == {"a", "b"}
+    assert found["Fischmusik"].neighbours[0].title.startswith(("Hering mit", "Geige und"))
+    tagger.learn(["Hering"], [["Fischerei"]])
+    assert tagger.ids_[-1] == "152"
+
+
+def test_a_forgotten_text_votes_no_more(tagger: TextTagger) -> None:
+    tagger.learn(["Geige mit Hering"], [["Fischmusik"]], ids=["a"])
+    assert tagger.explain("Geige mit Hering", top=1)[0].name
+    tagger.forget("a")
+    assert "a" not in tagger.ids_
+    found = tagger.explain("Geige mit Hering", top=5, n_neighbours=100)
+    assert "a" not in {voter.id for each in found for voter in each.neighbours}
+    assert "Fischmusik" not in [each.name for each in found], "its only text is forgotten"
+    assert len(tagger.tag("Geige mit Hering", top=5)) <= 4
+    with pytest.raises(ParameterError, match="there is no text with the id 'a'"):
+        tagger.forget("a")
+
+
+def test_a_known_id_takes_the_place_of_the_old_text(tagger: TextTagger) -> None:
+    n = len(tagger.ids_)
+    tagger.learn(["Hering\nund Geige"], [["Musik"]], ids=["doc-3"])
+    assert len(tagger.ids_) == n and tagger.ids_[-1] == "doc-3"
+    found = {each.name: each for each in tagger.explain("Hering und Geige", top=4)}
+    nearest = found["Musik"].neighbours[0]
+    assert (nearest.id, nearest.title, nearest.labels) == ("doc-3", "Hering", ("Musik",))
+
+
+def test_a_label_is_taken_off(tagger: TextTagger) -> None:
+    tagger.learn(["Geige mit Hering"], [["Fischmusik", "Musik"]], ids=["a"])
+    tagger.remove_label("a", "Fischmusik")
+    assert "Fischmusik" not in [tag.name for tag in tagger.tag("Geige mit Hering", top=5)]
+    found = {each.name: each for each in tagger.explain("Geige mit Hering", top=4)}
+    nearest = found["Musik"].neighbours[0]
+    assert (nearest.id, nearest.labels) == ("a", ("Musik",))
+    with pytest.raises(ParameterError, match="'a' does not carry the label 'Musk'; did you mean"):
+        tagger.remove_label("a", "Musk")
+
+
+def test_refit_keeps_what_was_learnt(tagger: TextTagger, tmp_path: Path) -> None:
+    rows = ["Geige mit Hering", "Hering und Geige", "eine Geige, ein Hering"]
+    tagger.learn(rows, [["Fischmusik"]] * 3).refit()
+    assert tagger.model.n_samples_ == 153
+    assert tagger.tag("Geige Hering", top=1)[0].name == "Fischmusik"
+    opened = TextTagger.load(tagger.save(tmp_path / "m"))
+    assert opened.tag(rows) == tagger.tag(rows)
+
+
+def test_titles_are_short() -> None:
+    texts = ["  Eine Zeile  \nzwei", "wort " * 100, ""] * 4
+    tagger = TextTagger(min_df=1).fit(texts, [["a"], ["b"], []] * 4)
+    titles = tagger._known.titles
+    assert titles[0] == "Eine Zeile" and titles[2] == ""
+    assert len(titles[1]) <= 120 and titles[1].endswith("wort…")
+
+
+def test_answers_print_well() -> None:
+    near = Neighbour("7", "A title", 0.5, 0.25, ("x", "y"))
+    why = Explanation("fish", 0.934, 0.6, 0.4, (("sea", 1.5),), (near,))
+    assert str(why).splitlines() == [
+        "fish 93 %: 60 % from the head, 40 % from the neighbours",
+        "  words: sea +1.50",
+        "  0.50 7: A title",
+        "       x; y",
+    ]
+    assert json.loads(json.dumps(why.to_dict()))["neighbours"][0]["id"] == "7"
+    assert str(Tag("fish", 0.5)) == "fish 50 %"
+
+
+def test_mistakes_are_named(fitted: TextTagger) -> None:
+    texts = ["a fish", "a soup"]
+    cases: list[tuple[Any, Any, Any, str]] = [
+        (texts, [["x"]], None, "there are 2 texts but 1 lists of labels"),
+        ("a fish", [["x"]], None, "expected a list of texts, found one text"),
+        (texts, ["x", "y"], None, "a list of names as the labels of text 0, found 'x'. Put a si"),
+        (texts, [["x"], [3]], None, "expected names as the labels of text 1, found 3. Write"),
+        (texts, [["x"], [""]], None, "expected names as the labels of text 1, found ''"),
+        (texts, [["x"], ["y"]], ["1"], "there are 2 texts but 1 ids"),
+        (texts, [["x"], ["y"]], ["1", "1"], "the id '1' stands twice"),
+        ([None, "a"], [["x"], ["y"]], None, "text 0 is None"),
+        (texts, [[], []], None, "Y must put a label on at least one point"),
+    ]
+    before = fitted.tag("Hering")
+    for given, labels, ids, message in cases:
+        with pytest.raises(DataFormatError, match=message):
+            TextTagger(min_df=1).fit(given, labels, ids=ids)
+        with pytest.raises(DataFormatError):
+            fitted.fit(given, labels, ids=ids)
+    assert fitted.tag("Hering") == before, "a fit that failed changed the tagger"
+    with pytest.raises(DataFormatError, match="top must be a whole number, 1 or more, got 0"):
+        fitted.tag("x", top=0)
+    with pytest.raises(ParameterError, match="unknown option 'char_ngram'; did you mean 'char_"):
+        TextTagger(char_ngram=3)
+    with pytest.raises(ParameterError, match="unknown option 'scaling'"):
+        TextTagger(scaling="rows")
+    with pytest.raises(NotFittedError, match=r"not been fitted. Call fit\(texts, labels\)"):
+        TextTagger().tag("x")
+
+
+def test_folders_are_told_apart(fitted: TextTagger, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "t")
+    assert saved_method(tmp_path / "t") == "tagger"
+    with pytest.raises(ModelFormatError, match="holds a tagger of texts. Open it with dxml.TextT"):
+        load_model(tmp_path / "t")
+    with pytest.raises(ModelFormatError, match="a model of method 'tagger', not 'joint'"):
+        Joint.load(tmp_path / "t")
+    fitted.model.save(tmp_path / "j")
+    with pytest.raises(ModelFormatError, match="method 'joint', which takes features, not texts"):
+        TextTagger.load(tmp_path / "j")
+    config = read_config(tmp_path / "t")
+    del config["sha256"]
+    for lost in ("text", "model", "columns"):
+        kept = {name: value for name, value in config.items() if name != lost}
+        (tmp_path / "t" / "config.json").write_bytes(sealed(kept))
+        with pytest.raises(ModelFormatError, match="damaged, something is missing or wrong in it"):
+            TextTagger.load(tmp_path / "t")
