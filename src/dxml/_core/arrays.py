@@ -117,8 +117,8 @@ class Arrays:
         return plain_csr(data, indices, packed[f"{name}.indptr"], packed[f"{name}.shape"].tolist())
 
     def packed(self, name: str, *shape: Size) -> Named:
-        """A dense array for `dxml._core.precision.unpack`: float32, float16, or int8 with a
-        scale.""" array = self._of(name, shape, "float32", "float16", "int8")
+        """A dense array for `precision.unpack`: float32, float16, or int8 with a scale."""
+        array = self._of(name, shape, "float32", "float16", "int8")
         if array.dtype != np.int8:
             self._check_numbers(name, array)
             return {name: array}
