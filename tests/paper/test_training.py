@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 
 from dxml._core.arrays import Arrays
+from dxml._core.sparse import sparse_product
 from dxml.paper import training
-from dxml.paper.encoder import FeatureEncoder, sparse_product
+from dxml.paper.encoder import FeatureEncoder
 from dxml.paper.input_layer import CpuInputLayer, GpuInputLayer, InputLayer, idle_steps
 from dxml.paper.losses import LOSSES
 from dxml.paper.training import EncoderSettings, fit_encoder

@@ -340,7 +340,7 @@ def test_writes_need_the_token(model: Path) -> None:
 def test_a_model_of_features(trained_joint: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(trained_joint, tmp_path / "m"))
     joint = Joint.load(folder)
-    rows = joint.parts_.points[:2]
+    rows = joint.train_features_[:2]
     points = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
     expected = joint.predict_topk(rows, 2)
     with client_of(folder) as client:

@@ -149,7 +149,7 @@ def test_the_map_of_planted_groups(group_client: TestClient, grouped: Path) -> N
     assert apart[same].mean() < 0.6 * apart[~same].mean()
     tagger = TextTagger.load(grouped)  # the same by another route
     order = [tagger.labels_.index(name) for name in names]
-    expected = map_content(make_label_map(tagger.model.parts_.labels[:, order]), names, 11)
+    expected = map_content(make_label_map(tagger.model.train_labels_[:, order]), names, 11)
     assert content == expected
 
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from dxml._core.sparse import plain_csr
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["HELP", "Arrays", "listed_texts", "reading", "real", "reals", "whole"]
+__all__ = ["HELP", "Arrays", "flag", "listed_texts", "reading", "real", "reals", "whole"]
 
 HELP = "Restore the folder from a copy or train again."
 MOST_SCALE = 1e36  # of an int8's step: 127 of them are a float32
@@ -149,6 +149,10 @@ class Arrays:
         self._check_numbers(f"{name}.data", data)
         return packed
 
+    def renamed(self, names: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+        """With more arrays, or others of the same names, as a newer format has them."""
+        return Arrays({**self._arrays, **names}, self._where)
+
     def strings(self, name: str, count: Size = None) -> list[str]:
         """Strings as `dxml.text.strings.pack_strings` lays them out, and ``_ends`` after the name.
 
@@ -239,6 +243,14 @@ def whole(config: Mapping[str, Any], name: str, least: int = 0, most: int | None
     if value < least or (most is not None and value > most):
         limit = f"{least} or more" if most is None else f"{least} to {most}"
         raise ValueError(f"{name!r} must be {limit}, is {value}")
+    return value
+
+
+def flag(config: Mapping[str, Any], name: str) -> bool:
+    """A truth value of a config."""
+    value = config[name]
+    if not isinstance(value, bool):
+        raise ValueError(f"{name!r} must be true or false, is {value!r:.40}")
     return value
 
 

@@ -16,11 +16,16 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.sparse import plain_csr
 
-__all__ = ["FeatureScaler", "Scaling", "fit_scaler"]
+__all__ = ["FeatureScaler", "Scaling", "fit_scaler", "is_dense"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
 DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
 ROUNDING = 1e-6  # of a column's mean: a spread that float32 cannot tell from none
+
+
+def is_dense(X: sp.csr_matrix) -> bool:
+    """Whether X is over half full, as measurements are and bags of words are not."""
+    return bool(X.nnz > DENSE * X.shape[0] * X.shape[1])
 
 
 @numba.njit(cache=True)
@@ -81,8 +86,7 @@ class FeatureScaler:
 def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
     """Choose and fit a scaling on training features (n_samples, n_features)."""
     if scaling == "auto":
-        dense = X.nnz > DENSE * X.shape[0] * X.shape[1]
-        scaling = "columns" if dense else "rows"
+        scaling = "columns" if is_dense(X) else "rows"
     if scaling != "columns":
         return FeatureScaler(None, None, rows=scaling == "rows")
     n = max(X.shape[0], 1)

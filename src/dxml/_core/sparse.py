@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
+import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["plain_csr"]
+__all__ = ["plain_csr", "sparse_product", "stack_rows"]
 
 _EMPTY = sp.csr_matrix((0, 0))
 
@@ -24,3 +26,27 @@ def plain_csr(
     matrix._shape = tuple(shape)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
     return matrix
+
+
+@numba.njit(cache=True, parallel=True)
+def _sparse_product(indptr, indices, data, weights, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            weight = weights[indices[j]]
+            for c in range(row.shape[0]):
+                row[c] += value * weight[c]
+
+
+def sparse_product(X: sp.csr_matrix, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """X @ weights for float32 CSR X (n, d) and dense weights (d, h), over all cores."""
+    out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
+    _sparse_product(X.indptr, X.indices, X.data, weights, out)
+    return out
+
+
+def stack_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
+    """The rows of one matrix after those of another."""
+    return sp.csr_matrix(sp.vstack([first, second], format="csr"))

@@ -38,7 +38,7 @@ from dxml.exceptions import ModelFormatError
 
 __all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "verify_folder", "write_folder"]
 
-FORMAT = 4
+FORMAT = 5
 """Raised by one when a reader of the old number could no longer read what is written.
 Each past number keeps a folder under tests/models that must go on loading."""
 

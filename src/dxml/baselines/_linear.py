@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from dxml._core.arrays import Arrays
-from dxml.paper.encoder import sparse_product
+from dxml._core.sparse import sparse_product
 from dxml.topk import TopK, insert_best
 
 __all__ = [

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml.paper.encoder import sparse_product
+from dxml._core.sparse import sparse_product
 
 __all__ = ["label_neighbours", "parts", "singular_value_projection"]
 

@@ -43,6 +43,7 @@ from dxml._core.arrays import Arrays, real, reals, whole
 from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.sparse import sparse_product
 from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, conjugate_gradient
@@ -50,7 +51,6 @@ from dxml.baselines._svp import label_neighbours, parts, singular_value_projecti
 from dxml.metrics import precision_at_k
 from dxml.neighbors.index import PartitionedIndex
 from dxml.neighbors.voting import vote
-from dxml.paper.encoder import sparse_product
 from dxml.progress import Progress, Stage
 from dxml.topk import TopK
 

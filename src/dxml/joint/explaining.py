@@ -26,10 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.sparse import plain_csr
-from dxml.joint.mixture import SHARES, Mixture, opinions
-from dxml.joint.parts import Parts
-from dxml.neighbors.cosine import cosine_weights
+from dxml._core.sparse import plain_csr, stack_rows
+from dxml.joint.ensemble import Ensemble
+from dxml.joint.mixture import Mixture
+from dxml.joint.parts.protocol import Query
+from dxml.joint.parts.vote import Vote
+from dxml.joint.points import Near
 
 __all__ = ["Evidence", "Explainer", "Voter", "strongest"]
 
@@ -114,41 +116,43 @@ class Evidence:
 class Explainer:
     """Scores given labels of scaled rows, and takes the scores apart."""
 
-    def __init__(self, parts: Parts, mixture: Mixture, device: str) -> None:
-        self.parts = parts
-        self.mixture = mixture
-        self.device = device
+    def __init__(self, ensemble: Ensemble, mixture: Mixture, device: str) -> None:
+        self._ensemble, self._mixture, self._device = ensemble, mixture, device
 
     def scores(self, X: sp.csr_matrix, labels: Ids) -> Floats:
         """The mixed score of each label for each row, (n_samples, n_labels_given)."""
-        ids, cosines = self.parts.search(X, self.parts.n_neighbors, self.device)
-        said = self._said(X, ids, cosines, labels)
-        return self.mixture.mix(opinions(said)).reshape(X.shape[0], len(labels))
+        said = self._said(X, self._near(X), labels)
+        return self._mixture.mix(said).reshape(X.shape[0], len(labels))
 
     def added(
         self, X: sp.csr_matrix, labels: Ids
-    ) -> tuple[Floats, list[dict[str, float]], tuple[Ids, Floats]]:
-        """One row's scores of the labels, what each part adds to them, and the neighbours."""
-        ids, cosines = self.parts.search(X, self.parts.n_neighbors, self.device)
+    ) -> tuple[Floats, list[dict[str, float]], list[tuple[Voter, ...]]]:
+        """One row's scores of the labels, what each part adds to them, and who voted for them."""
+        near = self._near(X)
         nothing = plain_csr(X.data[:0], X.indices[:0], np.zeros_like(X.indptr), X.shape)
-        said = self._said(X, ids, cosines, labels)
-        unsaid = self._said(nothing, np.full_like(ids, -1), np.zeros_like(cosines), labels)
-        terms = (opinions(said) - opinions(unsaid)) * self.mixture.weights
-        owners = [name for name in sorted(said) for _ in range(2 if name in SHARES else 1)]
-        sums = {
-            name: terms[:, [owner == name for owner in owners]].sum(axis=1)
-            for name in said
-            if name != "frequency"
-        }
-        rows = [{name: float(sums[name][i]) for name in sorted(sums)} for i in range(len(labels))]
-        return self.mixture.mix(opinions(said)), rows, (ids[0], cosines[0])
+        nobody = Near(np.full_like(near.ids, -1), np.zeros_like(near.cosines))
+        said = self._said(X, near, labels)
+        terms = self._mixture.terms(said)
+        unsaid = self._mixture.terms(self._said(nothing, nobody, labels))
+        names = sorted(name for name, part in self._ensemble.parts.items() if part.explains)
+        rows = [
+            {name: float(terms[name][i] - unsaid[name][i]) for name in names}
+            for i in range(len(labels))
+        ]
+        voters = [self._voters(near, label) for label in labels.tolist()]
+        return self._mixture.mix(said), rows, voters
 
-    def voters(self, ids: Ids, cosines: Floats, label: int) -> tuple[Voter, ...]:
+    def _near(self, X: sp.csr_matrix) -> Near:
+        return self._ensemble.known.search(X, self._ensemble.n_neighbors, self._device)
+
+    def _voters(self, near: Near, label: int) -> tuple[Voter, ...]:
         """The neighbours of one row that carry the label, heaviest first."""
-        weights = cosine_weights(ids[None], cosines[None], self.parts.power)[0]
-        labels = self.parts.labels
+        vote, labels = self._ensemble.parts[Vote.name], self._ensemble.known.labels
+        assert isinstance(vote, Vote)
         found = []
-        for point, cosine, weight in zip(ids, cosines, weights, strict=True):
+        for point, cosine, weight in zip(
+            near.ids[0], near.cosines[0], vote.weights(near)[0], strict=True
+        ):
             if point < 0:
                 continue
             if label in labels.indices[labels.indptr[point] : labels.indptr[point + 1]]:
@@ -169,18 +173,20 @@ class Explainer:
         """How much lower the labels' scores are for each row of `without` than for the one of X."""
         if not without.shape[0]:
             return np.empty((0, len(labels)), dtype=np.float32)
-        rows = sp.csr_matrix(sp.vstack([X, without], format="csr"))
-        scores = self.scores(rows, labels)
+        scores = self.scores(stack_rows(X, without), labels)
         return scores[:1] - scores[1:]
 
-    def _said(self, X: sp.csr_matrix, ids: Ids, cosines: Floats, labels: Ids) -> dict[str, Floats]:
+    def _said(self, X: sp.csr_matrix, near: Near, labels: Ids) -> dict[str, Floats]:
         """What the parts say of each (row, label), row by row in the order of `labels`."""
-        n, n_labels = X.shape[0], self.parts.labels.shape[1]
-        if not self.parts.plan.every_label:
-            indptr = np.arange(n + 1, dtype=np.int64) * len(labels)
-            wanted = np.tile(labels, n)
-            pairs = plain_csr(np.ones(len(wanted), bool), wanted, indptr, (n, n_labels))
-            return self.parts.scores(X, ids, cosines, pairs, self.device)
-        pairs = self.parts.candidates(ids, cosines)
-        said = self.parts.scores(X, ids, cosines, pairs, self.device)
-        return {name: score.reshape(n, n_labels)[:, labels].ravel() for name, score in said.items()}
+        ensemble, n = self._ensemble, X.shape[0]
+        known, every = ensemble.known, ensemble.plan.every_label
+        if every:
+            pairs = ensemble.candidates(near)
+        else:
+            indptr, wanted = np.arange(n + 1, dtype=np.int64) * len(labels), np.tile(labels, n)
+            pairs = plain_csr(np.ones(len(wanted), bool), wanted, indptr, (n, known.n_labels))
+        said = ensemble.scores(Query(X, near, pairs, every, known, self._device))
+        if not every:
+            return said
+        shape = n, known.n_labels
+        return {name: score.reshape(shape)[:, labels].ravel() for name, score in said.items()}

@@ -1,15 +1,15 @@
-"""Several opinions on (point, label) pairs → one calibrated probability.
+"""What several parts say of (point, label) pairs → one calibrated probability.
 
-Each part of a model scores a pair in its own way: a margin, a share of votes, a logit. A logistic
-regression over them, fitted on the pairs near the top of held-out points' rankings, weighs them
-against one another, with the label's frequency among them for what all parts get wrong; what it
-gives is then calibrated, where there are enough pairs: those of like score are put into bins, and a
+Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
+over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
+then calibrated, where there are enough pairs: pairs of similar score are put into bins, and a
 pair's probability is read off the line through the bins' shares of right labels.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,11 @@ from dxml._core.arrays import Arrays
 from dxml.neighbors.voting import vote_pairs
 from dxml.topk import TopK
 
-__all__ = ["NEVER", "Mixture", "expected_number", "fit_mixture", "opinions"]
+__all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", "fit_mixture"]
 
 Floats = npt.NDArray[np.float32]
-SHARES = ("vote", "kernel")  # parts that score from 0 to 1
-DEFAULTS = {"linear": 2.0, "vote": 3.0, "kernel": 8.0, "wide": 0.5, "frequency": 0.0}
-"""Weights where there are too few held-out points to fit any."""
+Said = Mapping[str, Floats]
+"""One score for each pair, by the name of the part."""
 LEAST_POSITIVE = 20  # right pairs that a fit needs
 SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
@@ -34,76 +33,103 @@ BINS = 20  # of the calibration
 BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
 FLOOR = 0.005  # of a share, before its log-odds are taken
 NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
-EQUAL = np.float32(3)
-"""Spread that log-frequencies, the first opinion, are given at least: of labels that are about
-equally frequent, the right ones always seem to be rarer, by the points held out."""
 
 
-def opinions(parts: dict[str, Floats]) -> Floats:
-    """One column for a part that scores freely; a share also gets a column of its log-odds.
+@dataclass(frozen=True)
+class Opinion:
+    """How the scores of a part enter a mixture.
 
-    Parameters
+    Attributes
     ----------
-    parts : dict of float32 arrays of shape (n_pairs,)
-        In the order of their names.
+    default_weight : float
+        Where there are too few held-out points to fit any.
+    is_share : bool
+        Whether the scores are shares from 0 to 1; their log-odds are then weighed too.
+    least_spread : float
+        The scores are divided by their standard deviation before they are weighed, and by at least
+        this.
     """
-    columns = []
-    for name in sorted(parts):
-        score = parts[name]
-        columns.append(score)
-        if name in SHARES:
-            share = np.clip(score, FLOOR, 1 - FLOOR)
-            columns.append(np.log(share / (1 - share)))
-    return np.stack(columns, axis=1).astype(np.float32, copy=False)
+
+    default_weight: float
+    is_share: bool = False
+    least_spread: float = 0.0
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights of the opinions, and the line from a mixed score to a probability.
+    """Weights of the parts, and the line from a mixed score to a probability.
 
     Attributes
     ----------
-    weights : float32 array of shape (n_opinions,)
+    weights : dict of float32 arrays
+        By the name of the part: of its score, and of its log-odds if that is a share.
     bias : float
     knots, shares : float32 arrays
         Mixed scores in rising order, and the share of right labels there.
     """
 
-    weights: Floats
+    weights: Mapping[str, Floats]
     bias: float
     knots: Floats
     shares: Floats
 
-    def mix(self, opinions: Floats) -> Floats:
+    def mix(self, said: Said) -> Floats:
         """One score a pair, by which labels are ranked."""
-        return _weighed(opinions, self.weights, self.bias)
+        weights = np.concatenate([self.weights[name] for name in sorted(self.weights)])
+        return _weighed(_columns(said, self._is_share), weights, self.bias)
+
+    def terms(self, said: Said) -> dict[str, Floats]:
+        """What each part adds to the mixed scores."""
+        found = {}
+        for name, weights in self.weights.items():
+            columns = _columns({name: said[name]}, self._is_share)
+            found[name] = (columns * weights).sum(axis=1)
+        return found
 
     def probability(self, mixed: Floats) -> Floats:
         """Calibrated probabilities; a higher score never has a lower one."""
         return np.interp(mixed, self.knots, self.shares).astype(np.float32)
 
+    @property
+    def _is_share(self) -> dict[str, bool]:
+        return {name: len(weights) == 2 for name, weights in self.weights.items()}
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""
         return {
-            "mixture.weights": self.weights,
+            **{f"mixture.weights.{name}": weights for name, weights in self.weights.items()},
             "mixture.bias": np.array([self.bias]),
             "mixture.knots": self.knots,
             "mixture.shares": self.shares,
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Mixture:
-        """The inverse of `arrays`."""
-        [bias] = arrays.numbers("mixture.bias", 1)
+    def from_arrays(cls, arrays: Arrays, opinions: Mapping[str, Opinion]) -> Mixture:
+        """The inverse of `arrays`, for parts with these opinions."""
         knots = arrays.floats("mixture.knots", None)
-        if not len(knots) or (knots[1:] < knots[:-1]).any():
-            raise ValueError("'mixture.knots' must rise, and must not be empty")
-        shares = arrays.floats("mixture.shares", len(knots), least=0, most=1)
-        return cls(arrays.floats("mixture.weights", None), bias, knots, shares)
+        return cls(
+            {
+                name: arrays.floats(f"mixture.weights.{name}", 1 + opinion.is_share)
+                for name, opinion in opinions.items()
+            },
+            arrays.numbers("mixture.bias", 1)[0],
+            knots,
+            arrays.floats("mixture.shares", len(knots), least=0, most=1),
+        )
+
+
+def default_mixture(opinions: Mapping[str, Opinion]) -> Mixture:
+    """Where there are too few points to hold any out."""
+    weights = {
+        name: np.array([opinion.default_weight, 0.0][: 1 + opinion.is_share], dtype=np.float32)
+        for name, opinion in opinions.items()
+    }
+    return Mixture(weights, -1.0, *_logistic())
 
 
 def fit_mixture(
-    parts: dict[str, Floats],
+    said: Said,
+    opinions: Mapping[str, Opinion],
     pairs: sp.csr_matrix,
     truth: sp.csr_matrix,
     known: npt.NDArray[np.bool_] | None = None,
@@ -112,7 +138,9 @@ def fit_mixture(
 
     Parameters
     ----------
-    parts : dict of float32 arrays, one value for each stored pair of `pairs`
+    said : dict of float32 arrays, one value for each stored pair of `pairs`
+    opinions : dict of Opinion
+        Of the same names.
     pairs : csr_matrix of shape (n_held, n_labels)
         The candidate labels of each held-out point.
     truth : csr_matrix of the same shape, bool
@@ -120,27 +148,50 @@ def fit_mixture(
         Pairs to learn from, all by default. A label that only held-out points carry is not known:
         that the parts say nothing of it would be held against them.
     """
-    matrix = opinions(parts)
+    is_share = {name: opinions[name].is_share for name in said}
+    matrix = _columns(said, is_share)
     right = _is_right(pairs, truth)
     known = np.ones(len(right), dtype=bool) if known is None else known
+    default = default_mixture({name: opinions[name] for name in said})
     if right[known].sum() < LEAST_POSITIVE or right[known].all():
-        return _default(parts)
+        return default
+    least = np.concatenate(
+        [[opinions[name].least_spread] + [0.0] * is_share[name] for name in sorted(said)]
+    )
 
     def near_the_top(mixed: Floats, size: int) -> npt.NDArray[np.int64]:
         shown = _shown(pairs, mixed, size)
         return shown[known[shown]]
 
-    shown = near_the_top(_default(parts).mix(matrix), SHOWN)
+    shown = near_the_top(default.mix(said), SHOWN)
     for _ in range(ROUNDS):
         if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
             shown = np.flatnonzero(known)
-        weights, bias = _regress(matrix[shown], right[shown])
+        weights, bias = _regress(matrix[shown], right[shown], least)
         mixed = _weighed(matrix, weights, bias)
         shown = near_the_top(mixed, SHOWN)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
     knots, shares = _logistic() if len(shown) < BINS * BIN else _bins(mixed[shown], right[shown])
-    return Mixture(weights, bias, knots, shares)
+    return Mixture(_by_name(weights, is_share), bias, knots, shares)
+
+
+def _columns(said: Said, is_share: Mapping[str, bool]) -> Floats:
+    """One column for a score, in the order of the names; a share also gets one of its log-odds."""
+    columns = []
+    for name in sorted(is_share):
+        score = said[name]
+        columns.append(score)
+        if is_share[name]:
+            share = np.clip(score, FLOOR, 1 - FLOOR)
+            columns.append(np.log(share / (1 - share)))
+    return np.stack(columns, axis=1).astype(np.float32, copy=False)
+
+
+def _by_name(weights: Floats, is_share: Mapping[str, bool]) -> dict[str, Floats]:
+    """Weights of the columns that `_columns` makes, by the name of the part."""
+    ends = np.cumsum([1 + is_share[name] for name in sorted(is_share)])
+    return dict(zip(sorted(is_share), np.split(weights, ends[:-1]), strict=True))
 
 
 def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
@@ -159,31 +210,26 @@ def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
     return np.asarray(np.argmax(2 * right / (named + right[:, -1:]), axis=1) + 1)
 
 
-def _weighed(opinions: Floats, weights: Floats, bias: float) -> Floats:
+def _weighed(columns: Floats, weights: Floats, bias: float) -> Floats:
     with np.errstate(invalid="ignore"):  # a product of few columns may look at what lies after them
-        mixed: Floats = opinions @ weights + np.float32(bias)
+        mixed: Floats = columns @ weights + np.float32(bias)
     return mixed
 
 
-def _regress(matrix: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, float]:
+def _regress(
+    matrix: Floats, right: npt.NDArray[np.bool_], least_spread: npt.NDArray[np.float64]
+) -> tuple[Floats, float]:
     from scipy.linalg import LinAlgWarning
     from sklearn.linear_model import LogisticRegression
 
     spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
     spread[spread < 1e-6] = 1  # all of one opinion
-    spread[0] = max(spread[0], EQUAL)
+    spread = np.maximum(spread, least_spread.astype(np.float32))
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=300)
     with warnings.catch_warnings():  # where opinions are nearly one, it goes over to lbfgs
         warnings.simplefilter("ignore", LinAlgWarning)
         fitted = regression.fit((matrix / spread).astype(np.float64), right)
     return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
-
-
-def _default(parts: dict[str, Floats]) -> Mixture:
-    weights = []
-    for name in sorted(parts):
-        weights += [DEFAULTS[name], 0.0] if name in SHARES else [DEFAULTS[name]]
-    return Mixture(np.asarray(weights, dtype=np.float32), -1.0, *_logistic())
 
 
 def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool_]:

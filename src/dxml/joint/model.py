@@ -1,8 +1,9 @@
-"""Joint: a head and a vote over the same points, weighed against each other on held-out points.
+"""Joint: several scorers of (point, label) pairs, weighed against each other on held-out points.
 
-The method to use by default. Its parts (`joint_parts`) are fitted twice (`joint_fitting`): without
-a fifth of the points, to learn how far each part can be trusted (`mixture`), and with all of them.
-Scores are probabilities, calibrated on the held-out points.
+The method to use by default. Its parts (`dxml.joint.parts`) are fitted twice
+(`dxml.joint.fitting`): without some points, to learn how far each part can be trusted
+(`dxml.joint.mixture`), and with all of them. Scores are probabilities, calibrated on the held-out
+points.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays, real, reals, whole
+from dxml._core.arrays import Arrays
 from dxml._core.device import memory_for, resolve_device
 from dxml._core.params import Range
 from dxml._core.precision import Precision
-from dxml._core.random import spawn_seed
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.sparse import plain_csr
 from dxml._core.validation import (
@@ -31,12 +31,16 @@ from dxml._core.validation import (
 )
 from dxml.base import Classifier
 from dxml.exceptions import DataFormatError, ParameterError
-from dxml.joint.catching_up import catch_up
+from dxml.joint.ensemble import Ensemble
 from dxml.joint.explaining import Evidence, Explainer, strongest
-from dxml.joint.fitting import DEFAULT_C, MOST_FOLDS, Fitter, hold_out
-from dxml.joint.mixture import NEVER, Mixture, expected_number, opinions
-from dxml.joint.parts import Parts, Plan, make_plan
-from dxml.joint.teaching import Lessons, add_points, drop_points, remove_label
+from dxml.joint.fitting import MOST_FOLDS, fit_ensemble, hold_out
+from dxml.joint.mixture import NEVER, Mixture, expected_number
+from dxml.joint.parts.linear import DEFAULT_C, LinearPart
+from dxml.joint.parts.protocol import Options, Part
+from dxml.joint.parts.wide import WidePart
+from dxml.joint.past_formats import upgraded
+from dxml.joint.plan import Plan, make_plan, shape_of
+from dxml.joint.teaching import add_points, drop_points, remove_label, train_on
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
 
@@ -55,12 +59,15 @@ class Joint(Classifier):
     Attributes
     ----------
     plan_ : Plan
-        The parts in use.
-    parts_ : Parts
+        The parts in use and their settings.
+    parts_ : dict of Part
+        By name: "frequency", "vote", "linear", "kernel", "wide", those of the plan.
     mixture_ : Mixture
-        How the parts are weighed, and the way from a score to a probability.
+        The weights of the parts, and the way from a score to a probability.
+    train_features_, train_labels_ : csr_matrix
+        The points that are known, scaled, and their labels.
     C_ : float
-        That of the linear head, where there is one.
+        Weight of the linear head's loss, where there is one.
     history_ : list of float
         Training loss of each epoch of the wide layer, where there is one.
 
@@ -106,7 +113,7 @@ class Joint(Classifier):
             "None: 200 with a wide layer, else 100",
         ] = None,
         n_negatives: Annotated[
-            int, Range(1), "labels near a point that its own are learnt to be told from"
+            int, Range(1), "hard negatives a point: labels of its neighbours that are not its own"
         ] = 200,
         C: Annotated[
             float | None,
@@ -153,51 +160,79 @@ class Joint(Classifier):
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
         X = self.scaler_.transform(X)
-        device = resolve_device(self.device)
-        plan = self._make_plan(X, device)
-        most = 1 if plan.width else MOST_FOLDS  # a wide layer takes too long to be fitted often
-        folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most)
-        fitted = self._fitter(plan, device).fit(X, Y, folds, progress)
-        self.mixture_, self.history_, self.C_ = fitted.mixture, fitted.history, fitted.C
-        self._take(Arrays(fitted.parts.arrays(self.precision)), fitted.parts.plan)
+        options = self._options()
+        plan = self._make_plan(X, options)
+        # A wide layer takes too long to be fitted for several folds.
+        folds = hold_out(
+            X.shape[0],
+            self.validation_fraction,
+            self.random_state,
+            1 if "wide" in plan.parts else MOST_FOLDS,
+        )
+        fitted = fit_ensemble(
+            X,
+            Y,
+            plan,
+            folds,
+            options,
+            tie_order=self._tie_place,
+            n_candidates=self.n_candidates,
+            progress=progress,
+        )
+        self.mixture_ = fitted.mixture
+        self._ensemble = fitted.ensemble.rounded(self.precision)
 
-    def _make_plan(self, X: sp.csr_matrix, device: str) -> Plan:
-        return make_plan(
+    def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:
+        device = options.device
+        shape = shape_of(
             X,
             self.n_labels_,
             device=device,
             memory=memory_for(device) if self.memory_gb is None else self.memory_gb * 1e9,
             candidates=self.candidates,
+        )
+        return make_plan(shape, options)
+
+    def _options(self) -> Options:
+        return Options(
+            standardised=self.scaler_.mean is not None,
+            device=resolve_device(self.device),
+            precision=self.precision,
+            random_state=self.random_state,
             width=self.width,
             epochs=self.epochs,
-        )
-
-    def _fitter(self, plan: Plan, device: str) -> Fitter:
-        return Fitter(
-            plan=plan,
-            place=self._tie_place,
-            dense=self.scaler_.mean is not None,
             batch_size=self.batch_size,
-            n_candidates=self.n_candidates,
             n_negatives=self.n_negatives,
             C=self.C,
-            passes=self.passes,
+            max_iter=self.passes,
             prune=self.prune,
-            random_state=self.random_state,
-            device=device,
         )
 
-    def _take(self, arrays: Arrays, plan: Plan) -> None:
-        """Use the parts as a saved model holds them, so that both rank alike."""
-        self.parts_, self.plan_ = Parts.from_arrays(arrays, plan, self._tie_place), plan
-        shape, expected = self.parts_.points.shape, (self.n_samples_, self.n_features_in_)
-        if shape != expected:
-            raise ValueError(f"'points' must have the shape {expected}, has {shape}")
+    @property
+    def plan_(self) -> Plan:
+        return self._ensemble.plan
+
+    @property
+    def parts_(self) -> Mapping[str, Part]:
+        return self._ensemble.parts
+
+    @property
+    def train_features_(self) -> sp.csr_matrix:
+        return self._ensemble.known.points
 
     @property
     def train_labels_(self) -> sp.csr_matrix:
-        """The labels of the points that are known, of shape (n_samples, n_labels)."""
-        return self.parts_.labels
+        return self._ensemble.known.labels
+
+    @property
+    def C_(self) -> float:
+        linear = self.parts_.get(LinearPart.name)
+        return linear.C if isinstance(linear, LinearPart) else DEFAULT_C
+
+    @property
+    def history_(self) -> list[float]:
+        wide = self.parts_.get(WidePart.name)
+        return list(wide.history) if isinstance(wide, WidePart) else []
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
         rows = max(1, PAIRS // self.n_labels_) if self.plan_.every_label else X.shape[0]
@@ -208,15 +243,13 @@ class Joint(Classifier):
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
 
     def _rank_rows(self, X: sp.csr_matrix, k: int) -> TopK:
-        device = resolve_device(self.device)
         X = self.scaler_.transform(X)
-        parts = self.parts_
-        wanted = parts.n_neighbors if self.plan_.every_label else parts.n_candidates
-        near = self.parts_.search(X, wanted, device)
-        pairs = self.parts_.candidates(*near)
-        mixed = self.mixture_.mix(opinions(self.parts_.scores(X, *near, pairs, device)))
-        if not parts.known.all():
-            mixed[~parts.known[pairs.indices]] = NEVER
+        ensemble = self._ensemble
+        query = ensemble.ask(X, resolve_device(self.device))
+        pairs, carried = query.pairs, ensemble.known.carried
+        mixed = self.mixture_.mix(ensemble.scores(query))
+        if not carried.all():
+            mixed[~carried[pairs.indices]] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
         ranking = topk_from_csr(scored, k, self._tie_place)
         probability = self.mixture_.probability(ranking.scores)
@@ -280,16 +313,14 @@ class Joint(Classifier):
         self._check_fitted()
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
         wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
-        scores, added, (ids, cosines) = explainer.added(rows, wanted)
+        scores, added, voters = explainer.added(rows, wanted)
         probability = self.mixture_.probability(scores).tolist()
         features: list[Any] = [()] * len(labels)
         if n_features:
             names, effects = explainer.effects(rows, wanted)
             features = [strongest(names.tolist(), column, n_features) for column in effects.T]
         return [
-            Evidence(
-                label, probability[i], added[i], explainer.voters(ids, cosines, label), features[i]
-            )
+            Evidence(label, probability[i], added[i], voters[i], features[i])
             for i, label in enumerate(wanted.tolist())
         ]
 
@@ -325,7 +356,7 @@ class Joint(Classifier):
         return self._explainer().differences(row, rows, wanted)
 
     def _explainer(self) -> Explainer:
-        return Explainer(self.parts_, self.mixture_, resolve_device(self.device))
+        return Explainer(self._ensemble, self.mixture_, resolve_device(self.device))
 
     def partial_fit(self, X: Any, Y: Any) -> Self:
         """Learn from more points, in the time it takes to look up their neighbours.
@@ -351,7 +382,7 @@ class Joint(Classifier):
             )
         if features.shape[0]:
             rows = self.scaler_.transform(features)
-            self._adopt(add_points(self.parts_, rows, labels, self._lessons()))
+            self._adopt(add_points(self._ensemble, rows, labels, self._options()))
             self.label_names_ = names
         return self
 
@@ -364,62 +395,45 @@ class Joint(Classifier):
         gone = np.unique(self._checked_rows(rows))
         if len(gone) == self.n_samples_:
             raise DataFormatError("a model cannot forget all of its points. Keep one, or fit anew.")
-        self._adopt(drop_points(self.parts_, gone))
+        self._adopt(drop_points(self._ensemble, gone))
         return self
 
     def remove_label(self, row: int, label: int) -> Self:
         """Take a wrong label off a training point; the linear head unlearns it from that point."""
         [point] = self._checked_rows([row]).tolist()
-        own = self.parts_.labels[point].indices
+        own = self.train_labels_[point].indices
         if label not in own:
             raise DataFormatError(f"point {point} does not carry label {label}: {own.tolist()}.")
-        self._adopt(remove_label(self.parts_, point, label, self._lessons()))
+        self._adopt(remove_label(self._ensemble, point, label, self._options()))
         return self
 
     def catch_up(self, *, progress: Progress = SILENT) -> Self:
         """Train the parts on from where they are, with all the points that are known now.
 
         A good deal quicker than `refit`, as nothing is held out and weights are near where they
-        should be; see `dxml.joint.catching_up`. How the parts are weighed stays.
+        should be; see `dxml.joint.teaching`. The weights of the parts stay.
         """
         self._check_fitted()
-        parts, lessons = self.parts_, self._lessons()
-        plan = self._make_plan(parts.points, lessons.device)
-        trained = catch_up(parts, lessons, solve=plan.kernel, progress=progress)
-        if parts.wide is not None:
-            fitter = self._fitter(self.plan_, lessons.device)
-            trained.wide, history = fitter.fit_wide(
-                parts.points, parts.labels, progress, start=parts.wide
-            )
-            self.history_ = [*self.history_, *history]
-        self._take(Arrays(trained.arrays(self.precision)), self.plan_)
+        options = self._options()
+        planned = self._make_plan(self.train_features_, options)
+        trained = train_on(self._ensemble, planned, options, progress)
+        self._ensemble = trained.rounded(self.precision)
         return self
 
     def refit(self, *, progress: Progress = SILENT) -> Self:
         """Train all parts again, on all the points that are known now."""
         self._check_fitted()
-        X, Y, names = self.parts_.points, self.parts_.labels, self.label_names_
+        X, Y, names = self.train_features_, self.train_labels_, self.label_names_
         if self.scaler_.mean is not None and self.scaler_.spread is not None:
             X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
         self.fit(X, Y, progress=progress)
         self.label_names_ = names
         return self
 
-    def _lessons(self) -> Lessons:
-        return Lessons(
-            C=self.C_,
-            passes=self.passes,
-            prune=self.prune,
-            n_negatives=self.n_negatives,
-            precision=self.precision,
-            seed=spawn_seed(self.random_state, "teaching"),
-            device=resolve_device(self.device),
-        )
-
-    def _adopt(self, parts: Parts) -> None:
-        self.parts_, self._tie_place = parts, parts.place
-        self.n_samples_, self.n_labels_ = parts.labels.shape
-        self.label_frequency_ = np.bincount(parts.labels.indices, minlength=self.n_labels_)
+    def _adopt(self, ensemble: Ensemble) -> None:
+        self._ensemble, self._tie_place = ensemble, ensemble.known.tie_order
+        self.n_samples_, self.n_labels_ = ensemble.known.labels.shape
+        self.label_frequency_ = np.bincount(self.train_labels_.indices, minlength=self.n_labels_)
 
     def _checked_rows(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
         self._check_fitted()
@@ -452,37 +466,16 @@ class Joint(Classifier):
         return labels, names
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        arrays = {
-            **self.scaler_.arrays(),
-            **self.mixture_.arrays(),
-            **self.parts_.arrays(self.precision),
-        }
-        config = {"plan": vars(self.plan_), "C": self.C_, "history": self.history_}
-        return {**config, "frequency": "share"}, arrays
+        config, arrays = self._ensemble.state(self.precision)
+        return config, {**self.scaler_.arrays(), **self.mixture_.arrays(), **arrays}
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        config, arrays = upgraded(config, arrays, self.n_samples_, self.C or DEFAULT_C)
         self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.mixture_ = Mixture.from_arrays(arrays)
-        if config.get("frequency") != "share":  # until format 3 it was counted
-            shift = float(self.mixture_.weights[0]) * float(np.log1p(self.n_samples_))
-            self.mixture_ = replace(self.mixture_, bias=self.mixture_.bias + shift)
-        plan = config["plan"]  # until format 2 every label was scored where no linear head was
-        self._take(arrays, _checked_plan({"every_label": not plan["linear"], **plan}))
-        if len(self.mixture_.weights) != self.plan_.n_opinions:
-            raise ValueError(f"'mixture.weights' must have {self.plan_.n_opinions} entries")
-        self.history_ = reals(config.get("history", []), "history")
-        self.C_ = real({"C": self.C or DEFAULT_C, **config}, "C")
-
-
-def _checked_plan(saved: Mapping[str, Any]) -> Plan:
-    """The plan of a saved model."""
-    plan = Plan(**saved)
-    for name in ("every_label", "kernel", "linear"):
-        if not isinstance(saved[name], bool):
-            raise ValueError(f"{name!r} of the plan must be true or false, is {saved[name]!r}")
-    for name, least in (("width", 0), ("learners", 1), ("epochs", 1)):
-        whole(vars(plan), name, least)
-    return plan
+        shape = self.n_samples_, self.n_features_in_
+        self._ensemble = Ensemble.restore(config, arrays, self._tie_place, shape)
+        opinions = {name: part.opinion for name, part in self.parts_.items()}
+        self.mixture_ = Mixture.from_arrays(arrays, opinions)
 
 
 def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from dxml.exceptions import DataFormatError
-from dxml.metrics import precision_at_k
+from dxml.metrics import mean_precision
 from dxml.progress import SILENT, Progress
 from dxml.topk import tie_order, topk_from_dense
 
@@ -169,8 +169,9 @@ class _Attempt:
         return _kept(self._points, self.votes, self.kernel, self.relations)
 
     def _quality(self, scores: Tensor) -> float:
-        ranking = topk_from_dense(scores.cpu().numpy(), 5, self._place)
-        return float(precision_at_k(self._truth, ranking, 5)[[0, 2, 4]].mean())
+        depth = min(5, self._truth.shape[1])
+        ranking = topk_from_dense(scores.cpu().numpy(), depth, self._place)
+        return mean_precision(self._truth, ranking)
 
 
 def _kept(points: Rows, votes: Tensor, kernel: Kernel, related: Tensor | None) -> KernelVote:
@@ -287,13 +288,6 @@ class KernelVote:
             related = said @ torch.from_numpy(self.relations).to(device)
         own[:, :n_related] = (said + related).cpu().numpy()
         return own
-
-    @property
-    def all_relations(self) -> Floats | None:
-        """The relations of all labels, (n_labels, n_labels), as a saved model holds them."""
-        if self.relations is None:
-            return None
-        return np.pad(self.relations, (0, self.votes.shape[1] - len(self.relations)))
 
     def own_scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels by the points' votes alone."""

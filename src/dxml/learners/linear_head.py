@@ -5,29 +5,26 @@ For label l, with signs t_i = ±1 over the points that carry it or have it on th
     min_w ½ ‖w‖² + C Σ_i max(0, 1 − t_i (xᵢᵀ w − 1))²
 
 is solved by coordinate descent on the dual (Hsieh et al., ICML 2008), each label by itself. The
-offset is fixed at −1: that is the answer of the points left out, for which wᵀx is about 0, to the
-question that the shortlist never asks. With every label on every shortlist this is plain
-one-vs-all; with the labels of the nearest training points on it, it is nearly that, for a small
-part of the work.
+offset is fixed at −1. Negatives that are on no shortlist are never trained on; for them wᵀx is
+about 0, so that −1 scores them right. With every label on every shortlist this is plain one-vs-all.
+With the labels of the nearest training points on it, it is nearly that, for a small part of the
+work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays
 from dxml._core.sparse import plain_csr
-from dxml._core.storage import pack_csr
 from dxml.progress import SILENT, Progress
 
-__all__ = ["LinearHead", "Task", "all_tasks", "fit_linear", "label_tasks"]
+__all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
 
 OFFSET = np.float32(-1)
 ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
@@ -36,24 +33,10 @@ BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Task:
-    """What every label learns from.
+def label_signs(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> sp.csr_matrix:
+    """The points that each label learns from, (n_labels, n_samples), int8.
 
-    Attributes
-    ----------
-    points : csr_matrix of shape (n_labels, n_samples), int8
-        1 where the point carries the label, -1 where it only has it on its shortlist.
-    duals : float32 array, one for each stored value of `points`
-        The multipliers α; `fit_linear` starts from them and leaves them where it ended.
-    """
-
-    points: sp.csr_matrix
-    duals: Floats
-
-
-def label_tasks(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> Task:
-    """The points that each label learns from.
+    1 where the point carries the label, -1 where it only has it on its shortlist.
 
     Parameters
     ----------
@@ -61,26 +44,25 @@ def label_tasks(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> Task:
     shortlist : csr_matrix of the same shape
         Labels that a point is to tell apart; its own may be among them or not.
     """
-    signs = sp.csr_matrix(
+    negative = sp.csr_matrix(
         (np.full(shortlist.nnz, -1, np.int8), shortlist.indices, shortlist.indptr),
         shape=shortlist.shape,
     )
     own = Y.astype(np.int8)
-    both = own.multiply(abs(signs))
-    points = sp.csr_matrix((signs + own + both).T, dtype=np.int8)
-    points.sort_indices()
-    return Task(points, np.zeros(points.nnz, dtype=np.float32))
+    both = own.multiply(abs(negative))
+    signs = sp.csr_matrix((negative + own + both).T, dtype=np.int8)
+    signs.sort_indices()
+    return signs
 
 
-def all_tasks(Y: sp.csr_matrix) -> Task:
-    """As `label_tasks`, with every label on every shortlist: plain one-vs-all."""
+def all_signs(Y: sp.csr_matrix) -> sp.csr_matrix:
+    """As `label_signs`, with every label on every shortlist: plain one-vs-all."""
     n, n_labels = Y.shape
     signs = np.full((n_labels, n), -1, dtype=np.int8)
     signs[Y.indices, np.repeat(np.arange(n), np.diff(Y.indptr))] = 1
     places = np.tile(np.arange(n, dtype=np.int32), n_labels)
     starts = np.arange(n_labels + 1, dtype=np.int64) * n
-    points = plain_csr(signs.ravel(), places, starts, signs.shape)
-    return Task(points, np.zeros(signs.size, dtype=np.float32))
+    return plain_csr(signs.ravel(), places, starts, signs.shape)
 
 
 @dataclass(frozen=True)
@@ -125,49 +107,44 @@ class LinearHead:
         """The weights, of shape (n_features, n_labels)."""
         return sp.csr_matrix(self.weights.T)
 
-    def arrays(self, prefix: str = "linear") -> dict[str, npt.NDArray[Any]]:
-        """What a saved model holds of it."""
-        return pack_csr(prefix, self.weights)
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, prefix: str = "linear") -> LinearHead:
-        """The inverse of `arrays`."""
-        return cls(arrays.csr(prefix, None, None))
-
 
 def fit_linear(
     X: sp.csr_matrix,
-    task: Task,
+    signs: sp.csr_matrix,
     *,
     C: float = 1.0,
-    passes: int = 5,
+    max_iter: int = 5,
     prune: float = 0.01,
     rows: npt.NDArray[np.bool_] | None = None,
+    duals: Floats | None = None,
     start: sp.csr_matrix | None = None,
     seed: int = 0,
     stage: str = "linear head",
     progress: Progress = SILENT,
-) -> LinearHead:
-    """Train every label on its points.
+) -> tuple[LinearHead, Floats]:
+    """Train every label on its points; the head, and the multipliers α where training ended.
 
     Parameters
     ----------
     X : csr_matrix of shape (n_samples, n_features), float32
-    task : Task
-        From `label_tasks`; its duals are where training starts, and are changed.
+    signs : csr_matrix of shape (n_labels, n_samples), int8
+        From `label_signs`.
     C : float
         Weight of the loss beside ½ ‖w‖².
-    passes : int
-        Over a label's points, at most.
+    max_iter : int
+        Passes over a label's points, at most.
     prune : float
         Weights smaller than this are dropped.
     rows : bool array of shape (n_samples,), optional
         The points that may be used; all by default.
+    duals : float32 array, one for each stored value of `signs`, optional
+        Multipliers to start from, as an earlier fit on the same signs gave them; 0 by default.
     start : csr_matrix of shape (n_labels, n_features), float32, optional
         Weights learnt from other points, whose multipliers stay what they are: training goes on
-        from them with the points of the task.
+        from them with the points that have signs.
     """
-    points = task.points
+    points = signs
+    duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
     known = (
         sp.csr_matrix((points.shape[0], X.shape[1]), dtype=np.float32) if start is None else start
     )
@@ -198,7 +175,7 @@ def fit_linear(
                 points.indptr,
                 points.indices,
                 points.data,
-                task.duals,
+                duals,
                 use,
                 known_starts,
                 known.indices,
@@ -206,7 +183,7 @@ def fit_linear(
                 first,
                 by_size,
                 np.float32(0.5 / C),
-                passes,
+                max_iter,
                 np.float32(prune),
                 np.uint64(seed),
                 min(count, numba.get_num_threads()),
@@ -220,7 +197,7 @@ def fit_linear(
             bar.advance(count)
     weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
     weights.sort_indices()
-    return LinearHead(weights)
+    return LinearHead(weights), duals
 
 
 def _gather(

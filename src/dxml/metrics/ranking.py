@@ -43,6 +43,7 @@ __all__ = [
     "macro_f1_at_k",
     "macro_precision_at_k",
     "macro_recall_at_k",
+    "mean_precision",
     "ndcg_at_k",
     "precision_at_k",
     "psndcg_at_k",
@@ -137,6 +138,14 @@ def recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     judged = judge(Y, ranking, k)
     hits = judged.hits.cumsum(axis=1)
     return _mean(_ratio(hits, judged.n_true[:, None]))
+
+
+def mean_precision(Y: Labels, ranking: TopK) -> float:
+    """The mean of P@1, P@3 and P@5, of as many of them as the ranking is deep.
+
+    The one number by which settings are chosen on held-out points.
+    """
+    return float(precision_at_k(Y, ranking, min(ranking.k, 5))[::2].mean())
 
 
 def ndcg_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:

@@ -20,29 +20,10 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 
-__all__ = ["Activation", "FeatureEncoder", "sparse_product"]
+__all__ = ["Activation", "FeatureEncoder"]
 
 Activation = Literal["relu", "linear"]
 Floats = npt.NDArray[np.float32]
-
-
-@numba.njit(cache=True, parallel=True)
-def _sparse_product(indptr, indices, data, weights, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
-        row = out[i]
-        row[:] = 0
-        for j in range(indptr[i], indptr[i + 1]):
-            value = data[j]
-            weight = weights[indices[j]]
-            for c in range(row.shape[0]):
-                row[c] += value * weight[c]
-
-
-def sparse_product(X: sp.csr_matrix, weights: Floats) -> Floats:
-    """X @ weights for float32 CSR X (n, d) and dense weights (d, h), over all cores."""
-    out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
-    _sparse_product(X.indptr, X.indices, X.data, weights, out)
-    return out
 
 
 @numba.njit(cache=True, parallel=True)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from dxml.paper.encoder import sparse_product
+from dxml._core.sparse import sparse_product
 
 __all__ = ["CpuInputLayer", "GpuInputLayer", "InputLayer", "idle_steps"]
 

@@ -279,7 +279,7 @@ class Engine:
         known = served.taken_up_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # ranks a point: the first request need not wait for the compiler
-            served.joint.predict_topk(served.joint.parts_.points[:1], 1)
+            served.joint.predict_topk(served.joint.train_features_[:1], 1)
         return served, max(last, known), saved_labels
 
     def _taught(

@@ -112,7 +112,7 @@ class LabelMaps:
         frequency = served.frequency
         order = np.lexsort((np.arange(len(frequency)), -frequency))
         shown = order[frequency[order] > 0][: self._shown]
-        labels = self._run(sp.csr_matrix(served.joint.parts_.labels)[:, shown])
+        labels = self._run(sp.csr_matrix(served.joint.train_labels_)[:, shown])
         content = map_content(labels, [served.names[label] for label in shown], served.n_labels)
         plain = json.dumps(content, separators=(",", ":")).encode()
         tag = hashlib.sha256(plain).hexdigest()[:20]

@@ -322,7 +322,7 @@ class TextTagger:
         )
 
     def _names_of(self, row: int) -> list[str]:
-        names, labels = self._known.names, self.model.parts_.labels
+        names, labels = self._known.names, self.model.train_labels_
         return [names[i] for i in labels.indices[labels.indptr[row] : labels.indptr[row + 1]]]
 
     def learn(
@@ -398,7 +398,7 @@ class TextTagger:
         """
         _ = self._known
         self.model = clone(self.model).fit(
-            self.model.parts_.points, self.model.parts_.labels, progress=progress
+            self.model.train_features_, self.model.train_labels_, progress=progress
         )
         return self
 

@@ -1,0 +1,127 @@
+"""Fitted parts over the points they know: candidate labels and what each part says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays, flag, whole
+from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._core.sparse import plain_csr
+from dxml.joint.parts.protocol import Named, Part, Query
+from dxml.joint.parts.vote import Vote
+from dxml.joint.plan import PARTS, Plan
+from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Near, Space
+
+__all__ = ["Ensemble", "every_pair", "space_of"]
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The fitted parts of a model.
+
+    Attributes
+    ----------
+    plan : Plan
+    known : Known
+        The training points.
+    parts : dict of Part
+        By name, as in the plan.
+    searched : bool array of shape (n_features,)
+        Features by which neighbours are searched, where that is done by features.
+    n_candidates : int
+        Nearest points whose labels are candidates, and labels on a shortlist.
+    """
+
+    plan: Plan
+    known: Known
+    parts: Mapping[str, Part]
+    searched: npt.NDArray[np.bool_]
+    n_candidates: int
+
+    @property
+    def n_neighbors(self) -> int:
+        """Points that vote."""
+        vote = self.parts[Vote.name]
+        assert isinstance(vote, Vote)
+        return vote.n_neighbors
+
+    def ask(self, X: sp.csr_matrix, device: str) -> Query:
+        """Scaled rows with their neighbours and candidate labels."""
+        wanted = self.n_neighbors if self.plan.every_label else self.n_candidates
+        near = self.known.search(X, wanted, device)
+        return Query(X, near, self.candidates(near), self.plan.every_label, self.known, device)
+
+    def candidates(self, near: Near) -> sp.csr_matrix:
+        """The (point, label) pairs that are scored."""
+        if self.plan.every_label:
+            return every_pair(len(near.ids), self.known.n_labels)
+        return self.known.shortlist(near, self.n_candidates)
+
+    def scores(self, query: Query) -> dict[str, Floats]:
+        """What each part says of each pair."""
+        return {name: part.scores(query) for name, part in self.parts.items()}
+
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        """What a saved model holds: JSON values and arrays."""
+        parts: dict[str, Any] = {}
+        arrays: Named = {
+            **pack_sparse("points", self.known.points, precision),
+            **pack_sparse("labels", self.known.labels, precision),
+            "searched": self.searched,
+        }
+        for name, part in self.parts.items():
+            parts[name], own = part.state(precision)
+            arrays |= own
+        config = {"every_label": self.plan.every_label, "n_candidates": self.n_candidates}
+        return {**config, "parts": parts}, arrays
+
+    @classmethod
+    def restore(
+        cls, config: Mapping[str, Any], arrays: Arrays, tie_order: Ids, shape: tuple[int, int]
+    ) -> Ensemble:
+        """The inverse of `state`, for points of this shape."""
+        n, d = shape
+        points = unpack_sparse("points", arrays.packed_csr("points", n, d))
+        labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order)))
+        searched = arrays.flags("searched", d)
+        known = Known(points, labels, tie_order, FeatureSpace(points, searched))
+        parts = {
+            name: PARTS[name].restore(own, arrays, known) for name, own in config["parts"].items()
+        }
+        plan = Plan(flag(config, "every_label"), dict(config["parts"]))
+        known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))
+        return cls(plan, known, parts, searched, whole(config, "n_candidates", 1))
+
+    def rounded(self, precision: Precision) -> Ensemble:
+        """As a saved model of this precision is read, so that both rank alike."""
+        config, arrays = self.state(precision)
+        known = self.known
+        return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+
+
+def space_of(
+    plan: Plan,
+    parts: Mapping[str, Part],
+    points: sp.csr_matrix,
+    searched: npt.NDArray[np.bool_],
+) -> Space:
+    """Where neighbours are searched: in the space of a part, or by features."""
+    if plan.space is None:
+        return FeatureSpace(points, searched)
+    return EmbeddedSpace(points, parts[plan.space].embed)
+
+
+def every_pair(n: int, n_labels: int) -> sp.csr_matrix:
+    """Every label of n points."""
+    indices = np.tile(np.arange(n_labels, dtype=np.int32), n)
+    indptr = np.arange(n + 1, dtype=np.int64) * n_labels
+    return plain_csr(np.ones(len(indices), bool), indices, indptr, (n, n_labels))

@@ -1,0 +1,1 @@
+"""The parts of a joint model, one a file; `protocol` says what a part is."""

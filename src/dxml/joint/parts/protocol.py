@@ -1,0 +1,315 @@
+"""What a part is: one scorer of (point, label) pairs, with all that a model asks of it.
+
+A part is a class derived from `Part`. It says which data it is for (`plan`), learns from points
+(`fit`), scores pairs (`scores`), takes up, drops and corrects points (`add`, `drop`, `unlabel`),
+trains on (`train_on`), and is written to and read from a folder (`state`, `restore`). Parts never
+change: every method gives a new one.
+
+A new part is one file with such a class and one line in `dxml.joint.plan.PARTS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._core.precision import Precision
+from dxml._core.random import spawn_seed
+from dxml.joint.mixture import Opinion
+from dxml.joint.points import Known, Near
+from dxml.learners.linear_head import all_signs, label_signs
+from dxml.progress import SILENT, Progress
+
+__all__ = [
+    "Data",
+    "Lesson",
+    "Named",
+    "Options",
+    "Part",
+    "Query",
+    "Settings",
+    "Shape",
+    "Task",
+    "Trial",
+]
+
+Named = dict[str, npt.NDArray[Any]]
+"""Arrays by name, to be written."""
+Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+Settings = Mapping[str, Any]
+"""Of one part: JSON values by name."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a plan is made by: the shape of the data and what training may take.
+
+    Attributes
+    ----------
+    every_label : bool
+        Whether every label of a point is scored, rather than a shortlist.
+    dense : bool
+        Whether over half of the features' values are not 0.
+    device : "cpu" or "cuda"
+    memory : float
+        Bytes that training may take beside the data.
+    """
+
+    n_samples: int
+    n_features: int
+    n_labels: int
+    every_label: bool
+    dense: bool
+    device: str
+    memory: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """The parameters of `Joint` that parts read.
+
+    Attributes
+    ----------
+    standardised : bool
+        Whether features are standardised columns rather than rows of length 1.
+    device : "cpu" or "cuda"
+
+    The others are as in `dxml.joint.Joint`.
+    """
+
+    standardised: bool
+    device: str
+    precision: Precision
+    random_state: int | None
+    width: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    n_negatives: int = 200
+    C: float | None = None
+    max_iter: int = 6
+    prune: float = 0.03
+
+    def seed(self, stage: str) -> int:
+        """That of a stage of the work; other stages do not change it."""
+        return spawn_seed(self.random_state, stage)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Scaled points, their labels, and hard negatives.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_samples, n_features)
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+    negatives : csr_matrix of the shape of Y or None
+        Labels of each point's neighbours, which its own are told from; None: all labels.
+    """
+
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    negatives: sp.csr_matrix | None = None
+
+    @cached_property
+    def signs(self) -> sp.csr_matrix:
+        """What every label learns from, (n_labels, n_samples): 1 its points, -1 its negatives."""
+        return all_signs(self.Y) if self.negatives is None else label_signs(self.Y, self.negatives)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a part is fitted on.
+
+    Attributes
+    ----------
+    data : Data
+    options : Options
+    rows : bool array of shape (n_samples,) or None
+        The points to learn from, where others are held out.
+    """
+
+    data: Data
+    options: Options
+    rows: Mask | None = None
+    progress: Progress = field(default=SILENT, repr=False)
+
+    @property
+    def note(self) -> str:
+        """What is said beside the name of a stage."""
+        return "" if self.rows is None else " (validation)"
+
+    @cached_property
+    def learnt(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """The points to learn from, and their labels."""
+        if self.rows is None:
+            return self.data.X, self.data.Y
+        return self.data.X[self.rows], self.data.Y[self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Pairs to be scored, and what is known of their points.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_samples, n_features)
+        Scaled rows.
+    near : Near
+        Their neighbours among the known points.
+    pairs : csr_matrix of shape (n_samples, n_labels)
+        The pairs are its stored values, row by row.
+    every_label : bool
+        Whether they are all labels of every point, in their order.
+    known : Known
+    device : "cpu" or "cuda"
+    """
+
+    X: sp.csr_matrix
+    near: Near
+    pairs: sp.csr_matrix
+    every_label: bool
+    known: Known
+    device: str
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Points that one fold holds out, and parts that were fitted without them.
+
+    Attributes
+    ----------
+    task : Task
+        What the parts are fitted on.
+    X, Y : csr_matrix
+        The points held out, scaled, and their labels.
+    known : Known
+        The points that are searched for their neighbours.
+    near : Near or None
+        The neighbours; None until the parts that decide about them are fitted.
+    parts : dict
+        Those fitted so far, by name.
+    """
+
+    task: Task
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    known: Known
+    near: Near | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """New points for a trained part.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_new, n_features)
+        Scaled rows.
+    Y : csr_matrix of shape (n_new, n_labels), bool
+        Columns beyond those of `before` are new labels.
+    before, after : Known
+        The known points without and with the new ones, which come last.
+    options : Options
+    C : float
+        Weight of the loss of a linear part.
+    """
+
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    before: Known
+    after: Known
+    options: Options
+
+
+class Part(ABC):
+    """One scorer of (point, label) pairs."""
+
+    name: ClassVar[str]
+    opinion: ClassVar[Opinion]
+    """How its scores enter the mixture."""
+    explains: ClassVar[bool] = True
+    """Whether what it says of a label depends on the point."""
+    embeds: ClassVar[bool] = False
+    """Whether neighbours may be searched in what it makes of a point; see `embed`."""
+    needs_neighbors: ClassVar[bool] = False
+    """Whether its settings are chosen by the neighbours of held-out points."""
+    ladder: ClassVar[tuple[Settings, ...]] = ()
+    """Settings in rising order, of which held-out points choose by the quality of the mixture."""
+    first_steps: ClassVar[tuple[int, int]] = (0, 0)
+    """The two neighbouring steps of the ladder that are tried first."""
+
+    @classmethod
+    @abstractmethod
+    def plan(
+        cls, shape: Shape, options: Options, others: Mapping[str, Settings]
+    ) -> Settings | None:
+        """Its settings for data of this shape, or None where it has no place there.
+
+        `others` are those of the parts before it in `PARTS`.
+        """
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
+        """Learn from points. `start`: a part of the same kind to go on from."""
+
+    @classmethod
+    def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
+        """The settings that held-out points like best, and the part of each trial."""
+        return settings, [cls.fit(trial.task, settings) for trial in trials]
+
+    @classmethod
+    def fixed(cls, options: Options) -> Settings | None:
+        """The settings of a part with a ladder, where the user has given them."""
+        return None
+
+    @classmethod
+    def optional(cls, every_label: bool, others: Mapping[str, Part]) -> bool:
+        """Whether it stays only if held-out points are ranked better with it."""
+        return False
+
+    @abstractmethod
+    def scores(self, query: Query) -> Floats:
+        """One score for each stored pair."""
+
+    @abstractmethod
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        """What a saved model holds of it: JSON values, among them its settings, and arrays."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
+        """The inverse of `state`; what is read from `arrays` is checked there."""
+
+    def embed(self, X: sp.csr_matrix, device: str) -> Any:
+        """Unit rows of a torch tensor on the device, where `embeds` is set."""
+        raise AttributeError(f"the part {self.name!r} embeds no points")
+
+    def add(self, lesson: Lesson) -> Part:
+        """With more points."""
+        return self
+
+    def drop(self, kept: Mask, after: Known) -> Part:
+        """Without the points that are not kept."""
+        return self
+
+    def unlabel(self, row: int, label: int, after: Known, options: Options) -> Part:
+        """With a label taken off a point."""
+        return self
+
+    def train_on(self, task: Task, planned: Settings | None) -> Part:
+        """Trained on from where it is, with all points.
+
+        `planned` are the settings of a part of so many points, None where there would be none.
+        """
+        return self

@@ -1,0 +1,34 @@
+"""The sizes that decide which parts data of a shape get, and how large they are."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CPU_KERNEL_POINTS",
+    "CPU_WIDE_OPERATIONS",
+    "DENSE_WIDTH",
+    "EVERY_LABEL_PAIRS",
+    "FEW_POINTS",
+    "KERNEL_ALONE_POINTS",
+    "LINEAR_PAIR_BYTES",
+    "WIDE_LEARNERS",
+    "WIDE_WEIGHTS",
+]
+
+EVERY_LABEL_PAIRS = 1 << 24
+"""Points × labels up to which every label of a point is scored, rather than a shortlist."""
+CPU_KERNEL_POINTS = 14_000
+"""Points up to which a CPU solves for the kernel's votes."""
+KERNEL_ALONE_POINTS = 10_000
+"""Points below which a kernel ranks better without a wide layer beside it."""
+LINEAR_PAIR_BYTES = 9
+"""Bytes that training a linear head over every label takes for each point and label."""
+FEW_POINTS = 20_000
+"""Points below which a wide layer is trained in small batches, as it is for dense features."""
+WIDE_WEIGHTS = 100_000_000
+"""Weights of the wide layer and its head together, at most."""
+WIDE_LEARNERS = 4
+"""Wide layers side by side on a GPU, for small data of sparse features."""
+CPU_WIDE_OPERATIONS = 1.5e12
+"""Operations that a CPU may spend on training the wide layer."""
+DENSE_WIDTH = 256
+"""Least width of the wide layer for small data of dense features on a CPU."""
