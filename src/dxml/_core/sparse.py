@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -11,21 +13,28 @@ import scipy.sparse as sp
 
 __all__ = ["plain_csr", "sparse_product", "stack_rows"]
 
-_EMPTY = sp.csr_matrix((0, 0))
+FEW_ROWS = 4096  # of a matrix whose empty form is kept
 
 
 def plain_csr(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: Any
 ) -> sp.csr_matrix:
-    """A sparse matrix over these very arrays: nothing is checked, copied or read.
+    """A sparse matrix over these very arrays, for arrays that are known to be right.
 
-    The constructor's checks take longer than ranking a point; a copy of an empty matrix has none.
+    scipy's constructor checks them for 30 µs, some six times for every point that is ranked alone.
+    A copy of an empty matrix of the same shape takes 8.
     """
-    matrix = object.__new__(sp.csr_matrix)
-    matrix.__dict__.update(_EMPTY.__dict__)
-    matrix._shape = tuple(shape)
-    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
+    rows, columns = shape
+    matrix = copy(_kept(rows, columns)) if rows <= FEW_ROWS else _empty(rows, columns)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
+
+
+def _empty(rows: int, columns: int) -> sp.csr_matrix:
+    return sp.csr_matrix((rows, columns), dtype=np.float32)
+
+
+_kept = lru_cache(maxsize=256)(_empty)
 
 
 @numba.njit(cache=True, parallel=True)
