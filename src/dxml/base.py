@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from dxml._core.arrays import Arrays, listed_texts, reading, real, whole
-from dxml._core.params import check_params
+from dxml._core.params import accept_former_names, check_params, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml._core.threads import FEW_ROWS, numba_threads
 from dxml._core.validation import (
@@ -59,6 +59,8 @@ class Classifier(BaseEstimator, ABC):
     """What `history_` is by and of, such as ("epoch", "training loss"); None: there is none."""
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
     """Settings that between them use all of the method's code, to compile it on tiny data."""
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Names that parameters had in an earlier version, and those they have now."""
     batch_rows: ClassVar[int] = 2048
     """Points ranked at a time; bounds the memory of a prediction."""
 
@@ -68,6 +70,11 @@ class Classifier(BaseEstimator, ABC):
     label_frequency_: npt.NDArray[np.int64]
     label_names_: npt.NDArray[Any] | None
     seconds_: dict[str, float]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "former_names" in vars(cls):
+            accept_former_names(cls)
 
     @abstractmethod
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
@@ -213,7 +220,7 @@ class Classifier(BaseEstimator, ABC):
     def _unpacked(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """The inverse of `_packed`; `folder` is named in errors."""
         with reading(folder):
-            model = cls(**config["parameters"])
+            model = cls(**present_names(cls, config["parameters"]))
             check_params(model)
             model.n_features_in_ = whole(config, "n_features")
             model.n_labels_ = n_labels = whole(config, "n_labels", 1)

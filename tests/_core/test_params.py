@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
+from sklearn.base import clone
 
+from dxml import Joint, TextTagger
 from dxml._core.params import Range, check_params, parameters_of, parse_settings
+from dxml.baselines.leml import LEML
 from dxml.exceptions import ParameterError
 
 
@@ -73,3 +76,20 @@ def test_bad_values(settings: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=f"{next(iter(settings))} of Example must be"):
         check_params(Example(**settings))  # type: ignore[arg-type]
     check_params(Example())
+
+
+def test_former_names_are_taken_for_the_present_ones() -> None:
+    with pytest.warns(FutureWarning, match="passes of Joint is called max_iter now"):
+        model = Joint(passes=3)
+    assert model.max_iter == 3 and "passes" not in model.get_params()
+    assert parse_settings(LEML, {"iterations": "7", "tol": "0"}) == {"max_iter": 7, "tol": 0}
+    assert TextTagger(passes=2).model.max_iter == 2
+    assert clone(Joint(max_iter=4)).max_iter == 4
+
+
+def test_a_subclass_has_the_parameters_of_its_parent() -> None:
+    class Mine(Joint):
+        pass
+
+    assert parameters_of(Mine) == parameters_of(Joint)
+    assert Mine(max_iter=2).get_params()["max_iter"] == 2

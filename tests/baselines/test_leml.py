@@ -54,13 +54,13 @@ def test_objective_is_that_of_the_dense_matrices(data: Dataset) -> None:
 
 
 def test_every_turn_lowers_the_objective(data: Dataset) -> None:
-    history = LEML(rank=5, iterations=15, tolerance=0).fit(data.X, data.Y).history_
+    history = LEML(rank=5, max_iter=15, tol=0).fit(data.X, data.Y).history_
     assert len(history) == 15
     assert (np.diff(history) < 1e-9).all()
 
 
 def test_it_stops_when_nothing_is_gained(data: Dataset) -> None:
-    assert len(LEML(rank=5, iterations=50, tolerance=0.5).fit(data.X, data.Y).history_) < 5
+    assert len(LEML(rank=5, max_iter=50, tol=0.5).fit(data.X, data.Y).history_) < 5
 
 
 def test_full_rank_reaches_the_trace_norm_optimum(data: Dataset) -> None:
@@ -70,7 +70,7 @@ def test_full_rank_reaches_the_trace_norm_optimum(data: Dataset) -> None:
     basis -= basis.mean(axis=0)
     basis, _ = np.linalg.qr(basis)
     X = basis.astype(np.float32)
-    model = LEML(alpha=0.5, iterations=500, tolerance=0, cg_steps=50, scaling="none")
+    model = LEML(alpha=0.5, max_iter=500, tol=0, cg_steps=50, scaling="none")
     model.fit(X, data.Y)
     u, s, vt = np.linalg.svd(X.astype(np.float64).T @ centred(data.Y), full_matrices=False)
     expected = (u * np.maximum(s - 0.5, 0)) @ vt

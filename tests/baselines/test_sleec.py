@@ -187,14 +187,14 @@ def test_one_cluster_needs_one_learner(planted):
 
 def test_neighbours_and_power_are_chosen_where_not_given(planted):
     X, Y, _, _ = planted
-    settings = {"dim": 10, "steps": 3, "validation_fraction": 0.4}
+    settings = {"dim": 10, "max_iter": 3, "validation_fraction": 0.4}
     # Twelve points kept a label, beside a crowd that outvotes them from 20 neighbours on.
     kinds = np.eye(21)[np.concatenate([np.repeat(np.arange(20), 20), np.full(400, 20)])]
     assert SLEEC(**settings, power=0.0).fit(kinds, kinds).n_neighbors_ == 10
     model = SLEEC(**settings, n_neighbors=50).fit(kinds, kinds)  # as many vote, but near ones count
     assert model.power_ > 0 and model.score(kinds, kinds) == 1
     assert SLEEC(**settings, power=0.0).fit(*two_crowds()).n_neighbors_ >= 50
-    assert SLEEC(dim=10, steps=3, n_neighbors=7).fit(X, Y).n_neighbors_ == 7
+    assert SLEEC(dim=10, max_iter=3, n_neighbors=7).fit(X, Y).n_neighbors_ == 7
 
 
 def two_crowds():

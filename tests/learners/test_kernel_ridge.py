@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ import torch
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError
 from dxml.learners import kernel_ridge as module
-from dxml.learners.kernel_ridge import KERNELS, Fold, Kernel, KernelVote, choose_kernel, fit_kernel
+from dxml.learners.kernel_ridge import (
+    KERNELS,
+    Fold,
+    Kernel,
+    KernelVote,
+    choose_kernel,
+    extend_kernel,
+    fit_kernel,
+)
 from dxml.metrics import precision_at_k
 from dxml.progress import StageTimer
 from dxml.topk import tie_order, topk_from_dense
@@ -232,3 +241,36 @@ def test_relations_are_kept_only_where_held_out_points_rank_better() -> None:
     one = sp.csr_matrix(noisy[:, :1])
     [apart] = choose_kernel([fold._replace(Y=one[:250], Y_held=one[250:])], CPU)
     assert apart.kernel.pull == 0 and apart.relations is None
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_an_extended_kernel_solves_its_block(sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    X: Any = rng.normal(size=(30, 8)).astype(np.float32)
+    X[rng.random(X.shape) < 0.7] = 0
+    X = sp.csr_matrix(X) if sparse else X + np.float32(0.1)
+    Y = sp.csr_matrix(rng.random((30, 4)) < 0.4)
+    padded = Y[:20].toarray()
+    padded[:, 3] = False
+    truth = sp.csr_matrix(np.concatenate([padded, Y[20:].toarray()]))
+    cpu, kernel = torch.device("cpu"), Kernel("gauss", 2, 0.1)
+    known = fit_kernel(X[:20], Y[:20, :3], kernel, cpu)
+    whole = fit_kernel(X, truth, kernel, cpu)
+    every = extend_kernel(known, truth[:20], X[20:], truth[20:], np.arange(20), cpu)
+    assert every.votes == pytest.approx(whole.votes, abs=1e-4)
+    rows = np.array([1, 5, 6])
+    some = extend_kernel(known, truth[:20], X[20:], truth[20:], rows, cpu)
+    block = np.concatenate([rows, np.arange(20, 30)])
+    left = truth[block].toarray() - some.scores(X[block], cpu) - 0.1 * some.votes[block]
+    assert np.abs(left).max() < 1e-4
+    others = np.setdiff1d(np.arange(20), rows)
+    assert (some.votes[others, :3] == known.votes[others]).all() and not some.votes[others, 3].any()
+    assert isinstance(some, KernelVote) and some.points.shape == (30, 8)
+    relations = np.arange(9, dtype=np.float32).reshape(3, 3)
+    related = extend_kernel(
+        replace(known, relations=relations), truth[:20], X[20:], truth[20:], rows, cpu
+    )
+    assert (related.votes == some.votes).all()  # labels are told apart before they are related
+    own = some.scores(X, cpu)
+    assert related.scores(X, cpu)[:, :3] == pytest.approx(own[:, :3] + own[:, :3] @ relations)
+    assert (related.scores(X, cpu)[:, 3] == own[:, 3]).all()  # the new label, to no other

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from dxml._core.arrays import Arrays
 from dxml._core.threads import threads
 from dxml.data import make_planted
 from dxml.learners import linear_head as module
-from dxml.learners.linear_head import LinearHead, Task, all_tasks, fit_linear, label_tasks
+from dxml.learners.linear_head import LinearHead, all_signs, fit_linear, label_signs
 from dxml.progress import StageTimer
 
 C = 0.7
@@ -35,10 +37,16 @@ def some_shortlist(Y: sp.csr_matrix) -> sp.csr_matrix:
     return sp.csr_matrix(np.random.default_rng(1).random(Y.shape) < 0.4)
 
 
-def solve(X: sp.csr_matrix, task: Task, times: int = 60, **settings: object) -> np.ndarray:
+def solve(
+    X: sp.csr_matrix,
+    signs: sp.csr_matrix,
+    duals: npt.NDArray[np.float32] | None = None,
+    times: int = 60,
+    **settings: Any,
+) -> np.ndarray:
     """The optimum to float32: every call goes on from the duals of the one before."""
     for _ in range(times):
-        head = fit_linear(X, task, C=C, passes=100, prune=0, **settings)
+        head, duals = fit_linear(X, signs, C=C, max_iter=100, prune=0, duals=duals, **settings)
     return head.weights.toarray()
 
 
@@ -57,31 +65,30 @@ def minimum(X: np.ndarray, signs: np.ndarray) -> np.ndarray:
 def test_a_label_learns_from_its_points_and_its_shortlists() -> None:
     Y = sp.csr_matrix(np.array([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=bool))
     shortlist = sp.csr_matrix(np.array([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]], np.float32))
-    task = label_tasks(Y, shortlist)
-    assert task.points.toarray().tolist() == [[1, 0, 0], [-1, -1, 1], [0, 0, 0], [1, 0, -1]]
-    assert task.points.nnz == 6 and task.points.dtype == np.int8
-    assert task.duals.tolist() == [0] * 6
+    signs = label_signs(Y, shortlist)
+    assert signs.toarray().tolist() == [[1, 0, 0], [-1, -1, 1], [0, 0, 0], [1, 0, -1]]
+    assert signs.nnz == 6 and signs.dtype == np.int8
 
 
 def test_what_is_stored_on_a_shortlist_counts_whatever_its_value() -> None:
     Y = sp.csr_matrix(np.array([[1, 0]], dtype=bool))
     shortlist = sp.csr_matrix((np.float32([0, 0]), [0, 1], [0, 2]), shape=(1, 2))
-    assert label_tasks(Y, shortlist).points.toarray().tolist() == [[1], [-1]]
+    assert label_signs(Y, shortlist).toarray().tolist() == [[1], [-1]]
 
 
 def test_one_point_by_hand() -> None:
     """x = 2, t = 1: w²/2 + C (2 − 2 w)² is least where w = 4 C (2 − 2 w), at 8 C / (1 + 8 C)."""
     X = sp.csr_matrix(np.float32([[2]]))
     Y = sp.csr_matrix(np.array([[True]]))
-    assert solve(X, label_tasks(Y, Y))[0, 0] == pytest.approx(8 * C / (1 + 8 * C), rel=1e-5)
+    assert solve(X, label_signs(Y, Y))[0, 0] == pytest.approx(8 * C / (1 + 8 * C), rel=1e-5)
 
 
 @pytest.mark.parametrize("shortlist", [everything, some_shortlist])
 def test_the_weights_minimise_the_objective(shortlist) -> None:  # type: ignore[no-untyped-def]
     X, Y = some_data()
-    task = label_tasks(Y, shortlist(Y))
-    weights = solve(X, task)
-    dense, signs = X.toarray().astype(np.float64), task.points.toarray().astype(np.float64)
+    given = label_signs(Y, shortlist(Y))
+    weights = solve(X, given)
+    dense, signs = X.toarray().astype(np.float64), given.toarray().astype(np.float64)
     for label in range(N_LABELS):
         expected = minimum(dense, signs[label])
         np.testing.assert_allclose(weights[label], expected, atol=1e-4)
@@ -92,7 +99,7 @@ def test_the_weights_minimise_the_objective(shortlist) -> None:  # type: ignore[
 
 def test_one_call_stops_near_the_optimum() -> None:
     X, Y = some_data()
-    weights = fit_linear(X, label_tasks(Y, everything(Y)), C=C, passes=500, prune=0).weights
+    weights = fit_linear(X, label_signs(Y, everything(Y)), C=C, max_iter=500, prune=0)[0].weights
     dense = X.toarray().astype(np.float64)
     signs = np.where(Y.toarray().T, 1.0, -1.0)
     for label in range(N_LABELS):
@@ -114,8 +121,8 @@ def test_with_no_margin_broken_off_the_shortlist_it_is_one_vs_all() -> None:
     group = np.repeat(np.eye(3, dtype=bool), [4, 4, 4], axis=0)
     near = sp.csr_matrix(np.repeat(group, 2, axis=1))  # the labels of a point's own group
     rows, labels = sp.csr_matrix(X), sp.csr_matrix(Y)
-    weights = solve(rows, label_tasks(labels, near))
-    np.testing.assert_allclose(weights, solve(rows, label_tasks(labels, everything(labels))), 1e-4)
+    weights = solve(rows, label_signs(labels, near))
+    np.testing.assert_allclose(weights, solve(rows, label_signs(labels, everything(labels))), 1e-4)
     for label in range(6):
         signs = np.where(Y[:, label], 1.0, -1.0)
         slope = objective(weights[label].astype(np.float64), X.astype(np.float64), signs)[1]
@@ -126,50 +133,61 @@ def test_points_that_may_not_be_used_do_not_matter() -> None:
     X, Y = some_data()
     shortlist = some_shortlist(Y)
     use = np.random.default_rng(2).random(40) < 0.6
-    part = solve(X, label_tasks(Y, shortlist), rows=use)
-    alone = solve(X[use], label_tasks(Y[use], shortlist[use]))
+    part = solve(X, label_signs(Y, shortlist), rows=use)
+    alone = solve(X[use], label_signs(Y[use], shortlist[use]))
     np.testing.assert_allclose(part, alone, atol=1e-4)
-    assert not np.allclose(part, solve(X, label_tasks(Y, shortlist)), atol=1e-2)
+    assert not np.allclose(part, solve(X, label_signs(Y, shortlist)), atol=1e-2)
     noise = X.tolil()
     noise[np.flatnonzero(~use)] = 5
-    other = solve(noise.tocsr(), label_tasks(Y, shortlist), rows=use)
+    other = solve(noise.tocsr(), label_signs(Y, shortlist), rows=use)
     np.testing.assert_allclose(other, part, atol=1e-4)
 
 
 def test_training_goes_on_from_the_duals() -> None:
     X, Y = some_data(200, 40)
-    task = label_tasks(Y, everything(Y))
-    optimum = solve(X, label_tasks(Y, everything(Y)))
-    gaps = []
+    signs = label_signs(Y, everything(Y))
+    optimum = solve(X, signs)
+    gaps, duals = [], None
     for _ in range(4):
-        weights = fit_linear(X, task, C=C, passes=1, prune=0).weights.toarray()
-        gaps.append(np.linalg.norm(weights - optimum))
+        head, duals = fit_linear(X, signs, C=C, max_iter=1, prune=0, duals=duals)
+        gaps.append(np.linalg.norm(head.weights.toarray() - optimum))
     assert gaps[3] < gaps[1] < gaps[0] and gaps[3] < 0.5 * gaps[0]
-    fresh = label_tasks(Y, everything(Y))
     held_first = np.arange(200) >= 50
-    fit_linear(X, fresh, C=C, passes=5, rows=held_first)
-    assert not fresh.duals[np.isin(fresh.points.indices, np.arange(50))].any()
-    np.testing.assert_allclose(solve(X, fresh), optimum, atol=1e-3)
+    _, some = fit_linear(X, signs, C=C, max_iter=5, rows=held_first)
+    assert not some[np.isin(signs.indices, np.arange(50))].any() and some.any()
+    np.testing.assert_allclose(solve(X, signs, some), optimum, atol=1e-3)
+
+
+def test_what_is_given_stays_as_it_was() -> None:
+    X, Y = some_data(200, 40)
+    signs = label_signs(Y, everything(Y))
+    start, duals = fit_linear(X, signs, C=C, max_iter=1)
+    given = [X.data, signs.data, duals, start.weights.data]
+    before = [array.copy() for array in given]
+    _, later = fit_linear(X, signs, C=C, max_iter=3, duals=duals)
+    fit_linear(X, signs, C=C, max_iter=3, start=start.weights)
+    assert all(np.array_equal(*pair) for pair in zip(given, before, strict=True))
+    assert not np.array_equal(later, duals)
 
 
 def test_duals_and_weights_agree() -> None:
     """w = Σ α t x, with α ≥ 0: what the optimum is made of."""
     X, Y = some_data()
-    task = label_tasks(Y, some_shortlist(Y))
-    weights = fit_linear(X, task, C=C, passes=7, prune=0).weights.toarray()
-    mixed = task.points.astype(np.float32)
-    mixed.data = mixed.data * task.duals
-    assert (task.duals >= 0).all() and task.duals.any()
-    np.testing.assert_allclose(weights, (mixed @ X).toarray(), atol=1e-5)
+    signs = label_signs(Y, some_shortlist(Y))
+    head, duals = fit_linear(X, signs, C=C, max_iter=7, prune=0)
+    mixed = signs.astype(np.float32)
+    mixed.data = mixed.data * duals
+    assert (duals >= 0).all() and duals.any()
+    np.testing.assert_allclose(head.weights.toarray(), (mixed @ X).toarray(), atol=1e-5)
 
 
 @pytest.mark.parametrize("block", [1, 30])
 def test_labels_are_trained_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = some_data()
     timer = StageTimer()
-    whole = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05).weights
+    whole = fit_linear(X, label_signs(Y, everything(Y)), prune=0.05)[0].weights
     monkeypatch.setattr(module, "BLOCK", block)
-    parts = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05, stage="s", progress=timer)
+    parts, _ = fit_linear(X, label_signs(Y, everything(Y)), prune=0.05, stage="s", progress=timer)
     assert parts.weights.shape == (N_LABELS, 12)
     assert np.array_equal(parts.weights.toarray(), whole.toarray())
     assert parts.weights.has_sorted_indices and "s" in timer.seconds
@@ -178,7 +196,7 @@ def test_labels_are_trained_in_blocks(block: int, monkeypatch: pytest.MonkeyPatc
 def test_small_weights_and_no_others_are_dropped() -> None:
     X, Y = some_data()
     all_weights, kept = (
-        fit_linear(X, label_tasks(Y, everything(Y)), prune=prune).weights for prune in (0, 0.2)
+        fit_linear(X, label_signs(Y, everything(Y)), prune=prune)[0].weights for prune in (0, 0.2)
     )
     dense = all_weights.toarray()
     assert np.array_equal(kept.toarray(), np.where(np.abs(dense) > 0.2, dense, 0))
@@ -188,19 +206,18 @@ def test_small_weights_and_no_others_are_dropped() -> None:
 def test_labels_without_points_and_points_without_features() -> None:
     X, Y = some_data()
     assert Y[:, -1].nnz == 0 and X[4].nnz == 0
-    task = label_tasks(Y, Y)
-    head = fit_linear(X, task, passes=3, prune=0)
+    head, _ = fit_linear(X, label_signs(Y, Y), max_iter=3, prune=0)
     assert head.weights[N_LABELS - 1].nnz == 0
     empty = sp.csr_matrix((3, 12), dtype=np.float32)
-    nothing = fit_linear(empty, label_tasks(Y[:3], everything(Y[:3])), prune=0)
+    nothing, _ = fit_linear(empty, label_signs(Y[:3], everything(Y[:3])), prune=0)
     assert nothing.weights.shape == (N_LABELS, 12) and nothing.weights.nnz == 0
-    nobody = fit_linear(X, label_tasks(Y, Y), rows=np.zeros(40, dtype=bool))
+    nobody, _ = fit_linear(X, label_signs(Y, Y), rows=np.zeros(40, dtype=bool))
     assert nobody.weights.nnz == 0
 
 
 def test_scores_of_pairs_equal_the_dense_product() -> None:
     X, Y = some_data()
-    head = fit_linear(X, label_tasks(Y, everything(Y)), prune=0.05)
+    head, _ = fit_linear(X, label_signs(Y, everything(Y)), prune=0.05)
     expected = X.toarray() @ head.weights.toarray().T - 1
     for pairs in (everything(Y), some_shortlist(Y)):
         rows = np.repeat(np.arange(40), np.diff(pairs.indptr))
@@ -217,8 +234,8 @@ def test_the_bits_depend_on_the_seed_alone() -> None:
     X, Y = some_data(200, 40)
 
     def train(seed: int) -> tuple[bytes, bytes]:
-        task = label_tasks(Y, everything(Y))
-        head = fit_linear(X, task, passes=2, prune=0.01, seed=seed)
+        signs = label_signs(Y, everything(Y))
+        head, _ = fit_linear(X, signs, max_iter=2, prune=0.01, seed=seed)
         return head.weights.data.tobytes(), head.scores(X, everything(Y)).tobytes()
 
     many = train(0)
@@ -227,21 +244,37 @@ def test_the_bits_depend_on_the_seed_alone() -> None:
     assert train(1) != many
 
 
-def test_saved_and_restored() -> None:
-    X, Y = some_data()
-    head = fit_linear(X, label_tasks(Y, everything(Y)))
-    again = LinearHead.from_arrays(Arrays(head.arrays("name")), "name")
-    assert (again.weights != head.weights).nnz == 0
-    assert np.array_equal(again.scores(X, everything(Y)), head.scores(X, everything(Y)))
-
-
-def test_all_tasks_have_every_label_on_every_shortlist() -> None:
+def test_all_signs_have_every_label_on_every_shortlist() -> None:
     Y = sp.random(30, N_LABELS, 0.2, format="csr", random_state=1).astype(bool)
-    found = all_tasks(Y)
-    expected = label_tasks(Y, sp.csr_matrix(np.ones(Y.shape, dtype=bool)))
-    assert np.array_equal(found.points.toarray(), expected.points.toarray())
-    assert np.array_equal(found.points.indices, expected.points.indices)
-    assert found.duals.shape == (30 * N_LABELS,) and not found.duals.any()
+    found = all_signs(Y)
+    expected = label_signs(Y, everything(Y))
+    assert np.array_equal(found.toarray(), expected.toarray())
+    assert np.array_equal(found.indices, expected.indices)
+    assert found.nnz == 30 * N_LABELS and found.dtype == np.int8
+
+
+def test_training_goes_on_from_known_weights() -> None:
+    """Without points the weights stay; with the same multipliers it is one problem in two steps."""
+    rng = np.random.default_rng(1)
+    X = sp.csr_matrix(rng.normal(size=(40, 6)).astype(np.float32) / 3)
+    Y = sp.csr_matrix(rng.random((40, 3)) < 0.4)
+    head, _ = fit_linear(X, label_signs(Y, everything(Y)), max_iter=200, prune=0)
+    nothing = label_signs(Y[:0], everything(Y)[:0])
+    same, _ = fit_linear(X[:0], nothing, start=head.weights, prune=0)
+    assert abs(same.weights - head.weights).max() == 0
+    pruned, _ = fit_linear(X[:0], nothing, start=head.weights, prune=0.2)
+    assert abs(pruned.weights.data).min() > 0.2
+    more = sp.csr_matrix(rng.normal(size=(5, 6)).astype(np.float32) / 3)
+    wanted = sp.csr_matrix(np.ones((5, 3), dtype=bool))
+    extra = label_signs(wanted, wanted)
+    on, found = fit_linear(more, extra, start=head.weights, max_iter=200, prune=0)
+    by_hand = head.weights.toarray() + np.array(
+        [found[5 * label : 5 * label + 5] @ more.toarray() for label in range(3)]
+    )
+    assert on.weights.toarray() == pytest.approx(by_hand, abs=1e-4)
+    margins = more @ on.weights.toarray().T - 1  # the dual's optimum: 1 − margin = α / 2C, or α = 0
+    duals = found.reshape(3, 5).T
+    assert np.where(duals > 0, 1 - margins - duals / 2, 0) == pytest.approx(0, abs=0.05)
 
 
 def test_scores_of_all_labels_are_those_of_every_pair() -> None:

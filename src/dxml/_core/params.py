@@ -10,16 +10,26 @@ From that line come the check in `fit`, the table of ``dxml methods``, and the p
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import types
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dxml.exceptions import ParameterError, did_you_mean
 
-__all__ = ["Parameter", "Range", "check_params", "parameters_of", "parse_settings"]
+__all__ = [
+    "Parameter",
+    "Range",
+    "accept_former_names",
+    "check_params",
+    "parameters_of",
+    "parse_settings",
+    "present_names",
+]
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ class Parameter:
 
 def parameters_of(estimator: type) -> dict[str, Parameter]:
     """The hyper-parameters of an estimator class, in the order of its signature."""
-    constructor: Any = vars(estimator)["__init__"]
+    constructor: Any = inspect.unwrap(estimator.__init__)  # type: ignore[misc]
     hints = get_type_hints(constructor, include_extras=True)
     found = {}
     for name, argument in inspect.signature(constructor).parameters.items():
@@ -148,6 +158,31 @@ def parameters_of(estimator: type) -> dict[str, Parameter]:
     return found
 
 
+def present_names(estimator: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names that parameters have now; `former_names` of the class has the old."""
+    former: Mapping[str, str] = getattr(estimator, "former_names", {})
+    return {former.get(name, name): value for name, value in settings.items()}
+
+
+def accept_former_names(estimator: type) -> None:
+    """Let a class with `former_names` be made with those too, with a warning."""
+    constructor: Any = vars(estimator)["__init__"]
+
+    @functools.wraps(constructor)
+    def made(self: Any, **settings: Any) -> None:
+        present = present_names(estimator, settings)
+        for name in settings.keys() - present.keys():
+            now = present_names(estimator, {name: None})
+            warnings.warn(
+                f"{name} of {estimator.__name__} is called {next(iter(now))} now.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        constructor(self, **present)
+
+    estimator.__init__ = made  # type: ignore[misc]
+
+
 def check_params(estimator: Any) -> None:
     """Raise ParameterError on the first illegal hyper-parameter of an estimator."""
     for name, parameter in parameters_of(type(estimator)).items():
@@ -160,7 +195,7 @@ def check_params(estimator: Any) -> None:
 
 def parse_settings(estimator: type, settings: Mapping[str, str]) -> dict[str, Any]:
     """Values for the constructor from ``name=value`` texts; unknown names get a suggestion."""
-    known = parameters_of(estimator)
+    known, settings = parameters_of(estimator), present_names(estimator, settings)
     for name in settings:
         if name not in known:
             raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")

@@ -17,7 +17,7 @@ Where we differ: X and Y are centred, which is the same as an intercept for each
 penalised; the means are carried along, so both stay sparse. Hᵀ H = Q Λ Qᵀ is diagonalised first,
 after which the columns of W Q are independent systems (λᵢ Xᵀ X + λ I), each
 with its own steps of conjugate gradients. Training stops when a turn lowers J by less than
-`tolerance`.
+`tol`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class LEML(Classifier):
 
     method: ClassVar[str] = "leml"
     summary: ClassVar[str] = "a low-rank linear map from features to labels, squared loss"
+    former_names: ClassVar[Mapping[str, str]] = {"iterations": "max_iter", "tolerance": "tol"}
     curve: ClassVar[tuple[str, str] | None] = ("turn", "objective J")
 
     def __init__(
@@ -80,9 +81,9 @@ class LEML(Classifier):
             int | None, Range(1), "columns r of W and H; None: 200, or 100 from 20,000 labels on"
         ] = None,
         alpha: Annotated[float, Range(0, open_low=True), "weight λ of ‖W‖² + ‖H‖²"] = 1.0,
-        iterations: Annotated[int, Range(1), "turns at most, each solving for W and H"] = 10,
+        max_iter: Annotated[int, Range(1), "turns at most, each solving for W and H"] = 10,
         cg_steps: Annotated[int, Range(1), "steps of conjugate gradients in a turn at most"] = 10,
-        tolerance: Annotated[float, Range(0), "least share by which a turn must lower J"] = 1e-3,
+        tol: Annotated[float, Range(0), "least share by which a turn must lower J"] = 1e-3,
         scaling: Annotated[
             Scaling, "of features: rows to length 1, columns standardised, auto by density"
         ] = "auto",
@@ -90,9 +91,9 @@ class LEML(Classifier):
     ) -> None:
         self.rank = rank
         self.alpha = alpha
-        self.iterations = iterations
+        self.max_iter = max_iter
         self.cg_steps = cg_steps
-        self.tolerance = tolerance
+        self.tol = tol
         self.scaling = scaling
         self.random_state = random_state
 
@@ -118,8 +119,8 @@ class LEML(Classifier):
         mean = self.label_frequency_ / self.n_samples_
         spread = Y.nnz - self.n_samples_ * float(mean @ mean)  # ‖Y‖² of the centred Y
         self.history_: list[float] = []
-        with progress.stage("factors", self.iterations, "turns") as stage:
-            for _ in range(self.iterations):
+        with progress.stage("factors", self.max_iter, "turns") as stage:
+            for _ in range(self.max_iter):
                 W, H = _turn(gram, Y, W, H, self.alpha, self.cg_steps)
                 projected = gram.project(W)  # (n_samples, rank)
                 H = _solve_labels(Y, projected, self.alpha)
@@ -128,7 +129,7 @@ class LEML(Classifier):
                 stage.note(f"J {self.history_[-1]:.4g}")
                 if len(self.history_) > 1:
                     before, now = self.history_[-2:]
-                    if before - now < self.tolerance * before:
+                    if before - now < self.tol * before:
                         break
         return W, H
 

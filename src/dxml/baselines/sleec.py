@@ -213,6 +213,7 @@ class SLEEC(Classifier):
 
     method: ClassVar[str] = "sleec"
     summary: ClassVar[str] = "local embeddings that keep near label vectors near, and a k-NN vote"
+    former_names: ClassVar[Mapping[str, str]] = {"steps": "max_iter"}
 
     def __init__(
         self,
@@ -227,7 +228,7 @@ class SLEEC(Classifier):
         graph_neighbors: Annotated[
             int, Range(1), "nearest label vectors whose inner product is kept"
         ] = 100,
-        steps: Annotated[int, Range(1), "of singular value projection"] = 20,
+        max_iter: Annotated[int, Range(1), "steps of singular value projection"] = 20,
         alpha: Annotated[float, Range(0, open_low=True), "ridge penalty α of the regression"] = 1.0,
         density: Annotated[
             float, Range(0, 1, open_low=True), "share of the regression's weights that is kept"
@@ -254,7 +255,7 @@ class SLEEC(Classifier):
         self.n_clusters = n_clusters
         self.dim = dim
         self.graph_neighbors = graph_neighbors
-        self.steps = steps
+        self.max_iter = max_iter
         self.alpha = alpha
         self.density = density
         self.n_neighbors = n_neighbors
@@ -290,7 +291,7 @@ class SLEEC(Classifier):
         for c in filled:
             rows = np.flatnonzero(home == c).astype(np.int32)
             graph = label_neighbours(Y[rows], self.graph_neighbors)
-            Z, errors = singular_value_projection(graph, self.dim, self.steps, rng)
+            Z, errors = singular_value_projection(graph, self.dim, self.max_iter, rng)
             dense, bias = _regress(X[rows], Z, self.alpha)
             weights = _keep_largest(dense, self.density)
             points = embed(X[rows], weights, bias)

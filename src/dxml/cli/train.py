@@ -80,8 +80,10 @@ def _train_tagger(
     info: LabelTable,
     quiet: bool,
 ) -> None:
+    from dxml._core.params import present_names
     from dxml.cli._progress import open_progress
     from dxml.exceptions import did_you_mean
+    from dxml.joint import Joint
     from dxml.progress import StageTimer
     from dxml.tagging.tagger import TextTagger
 
@@ -89,7 +91,7 @@ def _train_tagger(
         raise ParameterError(f"texts are tagged by method 'joint', got {method!r}.")
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")
-    known = TextTagger.parameters()
+    known, settings = TextTagger.parameters(), present_names(Joint, settings)
     for name in settings:
         if name not in known:
             raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")

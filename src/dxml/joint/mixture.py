@@ -82,7 +82,7 @@ class Mixture:
         """What each part adds to the mixed scores."""
         found = {}
         for name, weights in self.weights.items():
-            columns = _columns({name: said[name]}, self._is_share)
+            columns = _columns(said, {name: len(weights) == 2})
             found[name] = (columns * weights).sum(axis=1)
         return found
 

@@ -83,6 +83,7 @@ class Joint(Classifier):
     method: ClassVar[str] = "joint"
     summary: ClassVar[str] = "head, kernel and nearest points, trained together; calibrated"
     curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean training loss of the wide layer")
+    former_names: ClassVar[Mapping[str, str]] = {"passes": "max_iter"}
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {"candidates": "all", "width": 256, "epochs": 1},
         {"candidates": "nearest", "width": 256, "epochs": 1},
@@ -120,8 +121,10 @@ class Joint(Classifier):
             Range(0, open_low=True),
             "weight of the linear head's loss beside ‖w‖²/2; None: by held-out points",
         ] = None,
-        passes: Annotated[
-            int, Range(1), "of the linear head over a label's points; half as many in trials"
+        max_iter: Annotated[
+            int,
+            Range(1),
+            "passes of the linear head over a label's points; half as many on held-out trials",
         ] = 6,
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
@@ -148,7 +151,7 @@ class Joint(Classifier):
         self.n_candidates = n_candidates
         self.n_negatives = n_negatives
         self.C = C
-        self.passes = passes
+        self.max_iter = max_iter
         self.prune = prune
         self.precision = precision
         self.memory_gb = memory_gb
@@ -204,7 +207,7 @@ class Joint(Classifier):
             batch_size=self.batch_size,
             n_negatives=self.n_negatives,
             C=self.C,
-            max_iter=self.passes,
+            max_iter=self.max_iter,
             prune=self.prune,
         )
 

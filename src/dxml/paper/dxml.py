@@ -101,6 +101,7 @@ class DXML(Classifier):
     summary: ClassVar[str] = (
         "the paper's method: DeepWalk on the label graph, a two-layer encoder, a k-NN vote"
     )
+    former_names: ClassVar[Mapping[str, str]] = {"negatives": "n_negatives"}
     curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean training loss of the encoder")
 
     def __init__(
@@ -129,7 +130,7 @@ class DXML(Classifier):
         softmax: Annotated[
             Literal["negative", "hierarchical"], "negative sampling, or hierarchical softmax"
         ] = "negative",
-        negatives: Annotated[int, Range(1), "negatives for each pair"] = 20,
+        n_negatives: Annotated[int, Range(1), "negatives for each pair"] = 20,
         exponent: Annotated[
             float, Range(-5, 5), "negatives are drawn by label frequency to this power"
         ] = 0.75,
@@ -177,7 +178,7 @@ class DXML(Classifier):
         self.walk_length = walk_length
         self.window = window
         self.softmax = softmax
-        self.negatives = negatives
+        self.n_negatives = n_negatives
         self.exponent = exponent
         self.spectrum = spectrum
         self.center = center
@@ -236,7 +237,7 @@ class DXML(Classifier):
             self.n_labels_,
             dim,
             window=self.window,
-            negative=self.negatives,
+            negative=self.n_negatives,
             exponent=self.exponent,
             hierarchical=self.softmax == "hierarchical",
             spectrum=self.spectrum,

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dxml._core.arrays import Arrays, listed_texts, reading, whole
-from dxml._core.params import Parameter, parameters_of
+from dxml._core.params import Parameter, parameters_of, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import (
     DataFormatError,
@@ -98,7 +98,7 @@ class TextTagger:
     """
 
     def __init__(self, **settings: Any) -> None:
-        known = self.parameters()
+        known, settings = self.parameters(), present_names(Joint, settings)
         for name in settings:
             if name not in known:
                 raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")
