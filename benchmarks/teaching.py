@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dxml import catching_up, teaching
 from dxml.bench.machine import commit, describe_machine, describe_versions, machine_name
 from dxml.bench.sources import load_parts
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
+from dxml.joint.parts import linear, wide
 from dxml.metrics import precision_at_k, recall_at_k
 from dxml.text.features import TextFeatures
 from dxml.topk import TopK
@@ -178,7 +178,7 @@ def setting(module: Any, **values: float) -> Iterator[None]:
 
 
 def choose() -> list[Row]:
-    """What is tried for the constants of `dxml.joint.teaching` and `dxml.joint.catching_up`."""
+    """What is tried for the constants of `dxml.joint.parts.linear` and `dxml.joint.parts.wide`."""
     rows = []
 
     def keep(data: str, case: Case, how: str, teach: Callable[[], Joint], **more: Any) -> None:
@@ -201,20 +201,20 @@ def choose() -> list[Row]:
         for some, lesson in ((case.few(150), 1), (case.few(), 20), (case.few(), FEW), (case, n)):
             for news in (0.0, 0.1, 0.2, 0.4, 1.0):
                 teach = partial(in_lessons, known, some, lesson)
-                tried(name, some, teach, teaching, NEWS=news, lessons_of=lesson)
+                tried(name, some, teach, linear, NEW_SHARE=news, lessons_of=lesson)
     for case in (whole.few(), whole):
         added = copy.copy(first).partial_fit(*case.added)
         for passes, nearby in product((1, 2, 3), (0.05, 0.1, 0.25, 1.0)):
             teach = copy.copy(added).catch_up
-            tried("pubmed-mesh", case, teach, catching_up, NEARBY=nearby, PASSES=passes)
+            tried("pubmed-mesh", case, teach, linear, TRAIN_ON_C=nearby, TRAIN_ON_ITER=passes)
         keep("pubmed-mesh", case, "trained again", copy.copy(added).refit)
     case = case_of_features("delicious")
-    wide = Joint(device="cpu", candidates="nearest", width=512)
-    added = wide.fit(*case.known).partial_fit(*case.added)
+    model = Joint(device="cpu", candidates="nearest", width=512)
+    added = model.fit(*case.known).partial_fit(*case.added)
     keep("delicious", case, "added", lambda: added)
-    for epochs, rate in product((0.1, 0.2, 0.4), (0.1, 0.3, 1.0)):
+    for epochs in (0.1, 0.2, 0.4):
         teach = copy.copy(added).catch_up
-        tried("delicious", case, teach, catching_up, EPOCHS=epochs, RATE=rate)
+        tried("delicious", case, teach, wide, TRAIN_ON_EPOCHS=epochs)
     keep("delicious", case, "trained again", copy.copy(added).refit)
     return rows
 

@@ -13,6 +13,9 @@ from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError, NotFittedError
 from dxml.joint import Joint
 from dxml.joint.explaining import Evidence, Voter, strongest
+from dxml.joint.parts.linear import LinearPart
+from dxml.joint.parts.protocol import Query
+from dxml.joint.points import Near
 
 PLANS: dict[str, dict[str, Any]] = {
     "kernel": {},
@@ -35,6 +38,12 @@ def planted() -> Dataset:
 @pytest.fixture(scope="module", params=sorted(PLANS))
 def model(request: pytest.FixtureRequest, planted: Dataset) -> Joint:
     return Joint(device="cpu", **PLANS[request.param]).fit(planted.X[:260], planted.Y[:260])
+
+
+def said_of_all(model: Joint, X: sp.csr_matrix, near: Near) -> dict[str, np.ndarray]:
+    """What the parts say of every label of scaled rows."""
+    ensemble, pairs = model._ensemble, sp.csr_matrix(np.ones((X.shape[0], 12), dtype=bool))
+    return ensemble.scores(Query(X, near, pairs, model.plan_.every_label, ensemble.known, "cpu"))
 
 
 def test_evidence_is_that_of_the_ranking(model: Joint, planted: Dataset) -> None:
@@ -61,18 +70,12 @@ def test_what_is_added_makes_up_the_score(model: Joint, planted: Dataset) -> Non
     """Score less the score of an empty point with no neighbour, computed the long way."""
     row = planted.X[261]
     [best, *_] = model.explain(row, k=1)
-    parts, mixture = model.parts_, model.mixture_
     nothing = sp.csr_matrix((1, row.shape[1]), dtype=np.float32)
-    nobody = np.full((1, 3), -1, dtype=np.int32), np.zeros((1, 3), dtype=np.float32)
-    pairs = sp.csr_matrix(np.ones((1, 12), dtype=bool))
-    from dxml.joint.mixture import opinions
-
-    said = mixture.mix(opinions(parts.scores(nothing, *nobody, pairs, "cpu")))
+    nobody = Near(np.full((1, 3), -1, dtype=np.int32), np.zeros((1, 3), dtype=np.float32))
+    said = model.mixture_.mix(said_of_all(model, nothing, nobody))
     gained = float(model.score_labels(row, [best.label])[0, 0] - said[best.label])
     assert sum(best.added.values()) == pytest.approx(gained, abs=1e-3)
-    plan = model.plan_
-    present = {"vote": True, "kernel": plan.kernel, "linear": plan.linear, "wide": plan.width > 0}
-    assert set(best.added) == {name for name, there in present.items() if there}
+    assert set(best.added) == set(model.plan_.parts) - {"frequency"}
 
 
 def test_voters_carry_the_label_and_their_weights_are_the_vote(
@@ -81,11 +84,11 @@ def test_voters_carry_the_label_and_their_weights_are_the_vote(
     row = model.scaler_.transform(planted.X[262])
     [best, *_] = model.explain(planted.X[262], k=1)
     assert best.voters
-    assert all(model.parts_.labels[voter.point, best.label] for voter in best.voters)
+    assert all(model.train_labels_[voter.point, best.label] for voter in best.voters)
     weights = [voter.weight for voter in best.voters]
     assert weights == sorted(weights, reverse=True)
-    near = model.parts_.search(row, model.parts_.n_neighbors, "cpu")
-    said = model.parts_.scores(row, *near, sp.csr_matrix(np.ones((1, 12), bool)), "cpu")
+    near = model._ensemble.known.search(row, model._ensemble.n_neighbors, "cpu")
+    said = said_of_all(model, row, near)
     assert sum(weights) == pytest.approx(float(said["vote"][best.label]), abs=1e-5)
 
 
@@ -109,13 +112,14 @@ def test_an_effect_is_the_difference_without_the_feature(model: Joint, planted: 
 
 def test_a_linear_head_alone_has_weights_times_features(planted: Dataset) -> None:
     model = Joint(candidates="nearest", width=0, device="cpu").fit(planted.X[:260], planted.Y[:260])
-    names = sorted(["frequency", "linear", "vote", "vote"])
-    weights = np.array([1.0 if name == "linear" else 0.0 for name in names], dtype=np.float32)
+    weights = {"frequency": [0], "linear": [1], "vote": [0, 0]}
+    weights = {name: np.float32(values) for name, values in weights.items()}
     model.mixture_ = dataclasses.replace(model.mixture_, weights=weights)
     [best] = model.explain(planted.X[263], k=1, n_features=50)
     row = model.scaler_.transform(planted.X[263])
-    assert model.parts_.linear is not None
-    expected = row.multiply(model.parts_.linear.weights[best.label]).toarray()[0]
+    linear = model.parts_["linear"]
+    assert isinstance(linear, LinearPart)
+    expected = row.multiply(linear.head.weights[best.label]).toarray()[0]
     assert dict(best.features) == pytest.approx(
         {int(i): expected[i] for i in np.flatnonzero(expected > 0)}, abs=1e-4
     )

@@ -8,8 +8,16 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml.joint import mixture as module
-from dxml.joint.mixture import DEFAULTS, Mixture, expected_number, fit_mixture, opinions
+from dxml.joint.mixture import Mixture, Opinion, default_mixture, expected_number, fit_mixture
 from dxml.topk import TopK
+
+OPINIONS = {
+    "frequency": Opinion(0.0, least_spread=3.0),
+    "kernel": Opinion(8.0, is_share=True),
+    "linear": Opinion(2.0),
+    "vote": Opinion(3.0, is_share=True),
+    "wide": Opinion(0.5),
+}
 
 
 def logistic(z: np.ndarray) -> np.ndarray:
@@ -42,15 +50,19 @@ def calibration_error(p: np.ndarray, right: np.ndarray, n_bins: int = 15) -> flo
     return float(sum(gaps) / len(p))
 
 
+def fit(parts, truth, known=None, opinions=OPINIONS):  # type: ignore[no-untyped-def]
+    """A mixture of what is said of every pair."""
+    return fit_mixture(parts, opinions, full_pairs(*truth.shape), truth, known)
+
+
 def test_columns_by_hand() -> None:
-    found = opinions(
-        {
-            "vote": np.float32([0, 0.5, 1]),
-            "linear": np.float32([-1, 0, 1]),
-            "frequency": np.float32([3, 4, 5]),
-            "kernel": np.float32([0.8, -0.2, 1.3]),
-        }
-    )
+    said = {
+        "vote": np.float32([0, 0.5, 1]),
+        "linear": np.float32([-1, 0, 1]),
+        "frequency": np.float32([3, 4, 5]),
+        "kernel": np.float32([0.8, -0.2, 1.3]),
+    }
+    found = module._columns(said, {name: OPINIONS[name].is_share for name in said})
     end = np.log(0.995 / 0.005)
     expected = [
         [3, 0.8, np.log(4), -1, 0, -end],
@@ -63,12 +75,34 @@ def test_columns_by_hand() -> None:
 
 def test_mix_and_probability_by_hand() -> None:
     knots, shares = np.float32([-1, 1, 2]), np.float32([0.1, 0.5, 0.9])
-    mixture = Mixture(np.float32([2, -1]), 0.5, knots, shares)
-    mixed = mixture.mix(np.float32([[1, 1], [0, 3]]))
+    mixture = Mixture({"a": np.float32([2]), "b": np.float32([-1])}, 0.5, knots, shares)
+    mixed = mixture.mix({"a": np.float32([1, 0]), "b": np.float32([1, 3])})
     assert mixed.tolist() == [1.5, -2.5]
     found = mixture.probability(np.float32([-2.5, 0, 1.5, 7]))
     np.testing.assert_allclose(found, [0.1, 0.3, 0.7, 0.9], rtol=1e-6)
     assert found.dtype == np.float32
+
+
+def test_terms_by_hand() -> None:
+    """Each part's alone; with the bias they add up to the mixed score."""
+    weights = {"vote": np.float32([2, 0.5]), "a": np.float32([-1])}
+    mixture = Mixture(weights, 0.25, np.float32([0, 1]), np.float32([0, 1]))
+    said = {"a": np.float32([4, 1]), "vote": np.float32([0.5, 0.9])}
+    terms = mixture.terms(said)
+    assert sorted(terms) == ["a", "vote"]
+    np.testing.assert_allclose(terms["a"], [-4, -1])
+    np.testing.assert_allclose(terms["vote"], [1, 1.8 + 0.5 * np.log(9)], rtol=1e-5)
+    np.testing.assert_allclose(terms["a"] + terms["vote"] + 0.25, mixture.mix(said), rtol=1e-6)
+
+
+def test_the_order_in_which_parts_speak_does_not_matter() -> None:
+    parts, truth, _ = planted(200, 8, seed=3)
+    backwards = {name: parts[name] for name in sorted(parts, reverse=True)}
+    one, other = fit(parts, truth), fit(backwards, truth)
+    assert np.array_equal(one.mix(parts), other.mix(backwards))
+    assert {name: one.weights[name].tolist() for name in parts} == {
+        name: other.weights[name].tolist() for name in parts
+    }
 
 
 @pytest.mark.parametrize("frequency", [0.0, 7.7])
@@ -76,13 +110,13 @@ def test_a_planted_model_is_recovered(frequency: float) -> None:
     """Beside an opinion that is the same of every pair, as where all labels are as frequent."""
     parts, truth, _ = planted(400, 12, seed=0)
     parts["frequency"] += np.float32(frequency)
-    mixture = fit_mixture(parts, full_pairs(400, 12), truth)
-    _, linear, wide = mixture.weights  # in the order of the names
-    assert linear == pytest.approx(2, rel=0.15)
-    assert 50 * wide == pytest.approx(1, rel=0.15)
+    mixture = fit(parts, truth)
+    assert sorted(mixture.weights) == ["frequency", "linear", "wide"]
+    assert mixture.weights["linear"] == pytest.approx(2, rel=0.15)
+    assert 50 * mixture.weights["wide"] == pytest.approx(1, rel=0.15)
     fresh, _, p = planted(50, 12, seed=9)
     fresh["frequency"] += np.float32(frequency)
-    mixed = mixture.mix(opinions(fresh))
+    mixed = mixture.mix(fresh)
     ranks = [np.argsort(np.argsort(scores)) for scores in (mixed, p)]
     assert np.corrcoef(*ranks)[0, 1] > 0.99
     assert np.abs(mixture.probability(mixed) - p).mean() < 0.05
@@ -91,18 +125,18 @@ def test_a_planted_model_is_recovered(frequency: float) -> None:
 def test_an_opinion_worth_nothing_gets_no_weight() -> None:
     parts, truth, _ = planted(400, 12, seed=0)
     parts["vote"] = np.random.default_rng(5).random(4800).astype(np.float32)
-    weights = fit_mixture(parts, full_pairs(400, 12), truth).weights
-    spread = opinions(parts).std(axis=0)
-    *_, vote, odds, wide = weights * spread
-    assert max(abs(vote), abs(odds)) < 0.3 * abs(wide)
+    weights = fit(parts, truth).weights
+    share = np.clip(parts["vote"], 0.005, 0.995)
+    vote, odds = weights["vote"] * [share.std(), np.log(share / (1 - share)).std()]
+    assert max(abs(vote), abs(odds)) < 0.3 * abs(weights["wide"][0]) * parts["wide"].std()
 
 
 @pytest.mark.parametrize("shift", [-3.0, 0.0, 2.0])
 def test_probabilities_are_calibrated(shift: float) -> None:
     parts, truth, _ = planted(600, 10, seed=1, shift=shift)
-    mixture = fit_mixture(parts, full_pairs(600, 10), truth)
+    mixture = fit(parts, truth)
     fresh, right, p = planted(2_000, 10, seed=2, shift=shift)
-    found = mixture.probability(mixture.mix(opinions(fresh)))
+    found = mixture.probability(mixture.mix(fresh))
     assert calibration_error(found, right.toarray().ravel()) < 0.03
     assert np.abs(found - p).mean() < 0.04
 
@@ -110,7 +144,7 @@ def test_probabilities_are_calibrated(shift: float) -> None:
 def test_a_higher_score_never_has_a_lower_probability() -> None:
     for seed in range(3):
         parts, truth, _ = planted(60, 10, seed=seed)
-        mixture = fit_mixture(parts, full_pairs(60, 10), truth)
+        mixture = fit(parts, truth)
         assert (np.diff(mixture.knots) > 0).all()
         p = mixture.probability(np.linspace(-50, 50, 2_000, dtype=np.float32))
         assert (np.diff(p) >= 0).all() and p.min() >= 0 and p.max() <= 1
@@ -125,8 +159,7 @@ def test_only_the_pairs_near_the_top_are_weighed() -> None:
     right = rng.random((n, n_labels)) < np.where(linear > 0, 0.5, 0.1)
     wide = np.where(linear > 0, 2.0 * right, -2.0 * right) + rng.standard_normal((n, n_labels))
     parts = {"linear": linear.ravel().astype(np.float32), "wide": wide.ravel().astype(np.float32)}
-    mixture = fit_mixture(parts, full_pairs(n, n_labels), sp.csr_matrix(right))
-    assert mixture.weights[1] > 1
+    assert fit(parts, sp.csr_matrix(right)).weights["wide"] > 1
 
 
 def test_pairs_are_matched_with_the_truth() -> None:
@@ -145,12 +178,12 @@ def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
     right = np.full((n, 3), case == "all right")
     if case == "few right":
         right[: module.LEAST_POSITIVE - 1, 0] = True
-    names = ("linear", "vote", "kernel", "wide", "frequency")
-    parts = {name: np.linspace(0, 1, 3 * n, dtype=np.float32) for name in names}
-    mixture = fit_mixture(parts, full_pairs(n, 3), sp.csr_matrix(right))
-    order = ("frequency", "kernel", "", "linear", "vote", "", "wide")
-    weights = dict(zip(order, mixture.weights, strict=True))
-    assert {name: weights[name] for name in names} == DEFAULTS and weights[""] == 0
+    parts = {name: np.linspace(0, 1, 3 * n, dtype=np.float32) for name in OPINIONS}
+    mixture = fit(parts, sp.csr_matrix(right))
+    defaults = {"frequency": [0], "kernel": [8, 0], "linear": [2], "vote": [3, 0], "wide": [0.5]}
+    for found in (mixture, default_mixture(OPINIONS)):
+        assert {name: weights.tolist() for name, weights in found.weights.items()} == defaults
+        assert found.bias == -1
     z = np.float32([-3, 0.1, 4])
     np.testing.assert_allclose(mixture.probability(z), logistic(z), atol=0.01)
 
@@ -160,9 +193,8 @@ def test_a_top_that_is_all_alike(top: bool) -> None:
     """Of twelve labels the ten best are all right, or all wrong: the other two are the lesson."""
     linear = np.tile(np.float32([5] * 10 + [-5] * 2), 40)
     right = np.tile(np.array([top] * 10 + [not top] * 2), 40)
-    pairs = full_pairs(40, 12)
-    mixture = fit_mixture({"linear": linear}, pairs, sp.csr_matrix(right.reshape(40, 12)))
-    high, low = mixture.mix(np.float32([[5], [-5]]))
+    mixture = fit({"linear": linear}, sp.csr_matrix(right.reshape(40, 12)))
+    high, low = mixture.mix({"linear": np.float32([5, -5])})
     assert (high > low) == top
     p = mixture.probability(np.float32([high, low]))
     assert (p[0] > p[1] + 0.5) if top else (p[1] > p[0] + 0.5)
@@ -171,8 +203,8 @@ def test_a_top_that_is_all_alike(top: bool) -> None:
 def test_points_with_many_labels_are_calibrated_below_the_top() -> None:
     """25 of 60 labels right: far more than are weighed."""
     parts, truth, _ = planted(300, 60, seed=4, shift=-0.7, noise=False)
-    mixture = fit_mixture(parts, full_pairs(300, 60), truth)
-    p = mixture.probability(mixture.mix(opinions(parts)))
+    mixture = fit(parts, truth)
+    p = mixture.probability(mixture.mix(parts))
     assert calibration_error(p, truth.toarray().ravel()) < 0.03
     assert p.sum() / 300 == pytest.approx(truth.nnz / 300, rel=0.1)
 
@@ -193,10 +225,10 @@ def test_expected_number_by_brute_force() -> None:
 
 def test_saved_and_restored() -> None:
     parts, truth, _ = planted(100, 10, seed=0)
-    mixture = fit_mixture(parts, full_pairs(100, 10), truth)
-    again = Mixture.from_arrays(Arrays(mixture.arrays()))
-    matrix = opinions(parts)
-    assert np.array_equal(again.mix(matrix), mixture.mix(matrix))
+    mixture = fit(parts, truth)
+    again = Mixture.from_arrays(Arrays(mixture.arrays()), {name: OPINIONS[name] for name in parts})
+    assert np.array_equal(again.mix(parts), mixture.mix(parts))
+    assert list(again.weights) == ["frequency", "linear", "wide"]
     z = np.linspace(-9, 9, 50, dtype=np.float32)
     assert np.array_equal(again.probability(z), mixture.probability(z))
 
@@ -204,34 +236,32 @@ def test_saved_and_restored() -> None:
 def test_labels_that_only_held_out_points_carry_teach_nothing() -> None:
     """Of label 0 the parts say the opposite of what is right: were it learnt from, they lost."""
     parts, truth, _ = planted(2000, 8, seed=5)
-    pairs = full_pairs(2000, 8)
     known = np.tile(np.arange(8) >= 4, 2000)
     wrong = {**parts, "linear": np.where(known, parts["linear"], -parts["linear"])}
-    taken_in, spared = (fit_mixture(wrong, pairs, truth, each) for each in (None, known))
-    assert taken_in.weights[1] < 0.5
-    assert spared.weights[1] == pytest.approx(2, abs=0.15)
+    taken_in, spared = (fit(wrong, truth, each) for each in (None, known))
+    assert taken_in.weights["linear"] < 0.5
+    assert spared.weights["linear"] == pytest.approx(2, abs=0.15)
     assert spared.bias == pytest.approx(-1, abs=0.15)
-    none = fit_mixture(wrong, pairs, truth, np.zeros(len(known), dtype=bool))
-    assert none.weights.tolist() == [DEFAULTS[name] for name in ("frequency", "linear", "wide")]
+    none = fit(wrong, truth, np.zeros(len(known), dtype=bool))
+    found = {name: weights.tolist() for name, weights in none.weights.items()}
+    assert found == {"frequency": [0], "linear": [2], "wide": [0.5]}
 
 
 @pytest.mark.parametrize("n", [40, 120, 199])
 def test_few_pairs_are_calibrated_by_the_regression(n: int) -> None:
     parts, truth, _ = planted(n, 4, seed=6)
-    fitted = fit_mixture(parts, full_pairs(n, 4), truth)
+    fitted = fit(parts, truth)
     fresh, _, odds = planted(3000, 4, seed=7)
-    p = fitted.probability(fitted.mix(opinions(fresh)))
+    p = fitted.probability(fitted.mix(fresh))
     assert np.abs(p - odds).mean() < 0.08
     assert p.min() < 0.01 and p.max() > 0.99
 
 
-def test_equally_frequent_labels_are_hardly_told_apart_by_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_equally_frequent_labels_are_hardly_told_apart_by_it() -> None:
     """A label of three points has two left where one is held out, and the others three."""
     parts, truth, _ = planted(300, 8, seed=8)
     right = truth.toarray().ravel()
     parts["frequency"] = np.where(right, np.log(3 / 301), np.log(4 / 301)).astype(np.float32)
-    assert -8 < fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < 0
-    monkeypatch.setattr(module, "EQUAL", np.float32(0))
-    assert fit_mixture(parts, full_pairs(300, 8), truth).weights[0] < -24
+    assert -8 < fit(parts, truth).weights["frequency"] < 0
+    free = OPINIONS | {"frequency": Opinion(0.0, least_spread=0.0)}
+    assert fit(parts, truth, opinions=free).weights["frequency"] < -24

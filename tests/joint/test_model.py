@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +13,7 @@ from dxml import metrics
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
-from dxml.joint import fitting as module
-from dxml.joint import weighing as weighing
-from dxml.joint.mixture import DEFAULTS
-from dxml.joint.parts import Plan
+from dxml.joint.fitting import LEAST_POINTS
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
@@ -56,16 +52,18 @@ def calibration_error(ranking: TopK, truth: sp.csr_matrix, n_bins: int = 15) -> 
 
 def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, float]]]:
     """`predict_topk` of a model with shortlists, in dense numpy and one point at a time."""
-    parts, mixture, place = model.parts_, model.mixture_, model._tie_place
-    points, Y = parts.points.toarray().astype(float), parts.labels.toarray()
-    weights = parts.linear.weights.toarray()  # type: ignore[union-attr]
+    parts: Any = model.parts_
+    mixture, place = model.mixture_, model._tie_place
+    chosen, vote_part = model._ensemble.searched, parts["vote"]
+    points, Y = model.train_features_.toarray().astype(float), model.train_labels_.toarray()
+    weights = parts["linear"].head.weights.toarray()
     frequency = np.log((1 + Y.sum(axis=0)) / (1 + len(Y)))
-    searched = points * parts.searched
+    searched = points * chosen
     searched /= np.maximum(np.linalg.norm(searched, axis=1, keepdims=True), 1e-30)
     ranked = []
     for x in X.toarray().astype(float):
         x = x / np.linalg.norm(x)
-        query = x * parts.searched
+        query = x * chosen
         cosines = searched @ (query / max(np.linalg.norm(query), 1e-30))
         near = np.argsort(-cosines, kind="stable")[: model.n_candidates]
         near = near[cosines[near] > 1e-12]
@@ -74,20 +72,25 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
         order = sorted(np.flatnonzero(named), key=lambda label: (-first[label], place[label]))
         order = order or np.argsort(place).tolist()  # nobody near: the most frequent
         shortlist = np.array(order[: model.n_candidates])
-        voters = near[: parts.n_neighbors]
-        share = cosines[voters] ** parts.power
+        voters = near[: vote_part.n_neighbors]
+        share = cosines[voters] ** vote_part.power
         vote = (share @ Y[voters] / max(share.sum(), 1e-30))[shortlist]
         odds = np.clip(vote, 0.005, 0.995)
-        columns = [
-            frequency[shortlist],
-            weights[shortlist] @ x - 1,
-            vote,
-            np.log(odds / (1 - odds)),
-        ]
-        if parts.wide is not None:
-            hidden = np.maximum(parts.wide.inner @ x + parts.wide.inner_bias, 0)
-            columns.append((parts.wide.outer @ hidden + parts.wide.outer_bias)[shortlist])
-        mixed = np.stack(columns, axis=1) @ mixture.weights + mixture.bias
+        columns = {
+            "frequency": [frequency[shortlist]],
+            "linear": [weights[shortlist] @ x - 1],
+            "vote": [vote, np.log(odds / (1 - odds))],
+        }
+        if "wide" in parts:
+            wide = parts["wide"].head
+            hidden = np.maximum(wide.inner @ x + wide.inner_bias, 0)
+            columns["wide"] = [(wide.outer @ hidden + wide.outer_bias)[shortlist]]
+        assert set(columns) == set(mixture.weights)
+        mixed = mixture.bias + sum(
+            weight * column
+            for name, own in columns.items()
+            for weight, column in zip(mixture.weights[name], own, strict=True)
+        )
         best = np.argsort(-mixed)[:k]
         p = np.interp(mixed[best], mixture.knots, mixture.shares)
         ranked.append(list(zip(shortlist[best].tolist(), p.tolist(), strict=True)))
@@ -99,48 +102,18 @@ def test_the_ranking_by_hand(width: int, small: tuple[Dataset, Dataset]) -> None
     train, test = small
     settings = NEAREST | {"width": width, "epochs": 2, "n_candidates": 12}
     model = Joint(**settings).fit(train.X, train.Y)
-    assert model.plan_ == Plan(False, False, True, width, epochs=2)
+    assert not model.plan_.every_label
+    wide = {"wide"} if width else set()
+    assert set(model.plan_.parts) == {"frequency", "vote", "linear"} | wide
+    if width:
+        assert model.plan_.parts["wide"]["width"] == width
+        assert model.plan_.parts["wide"]["epochs"] == 2 == len(model.history_)
     ranking, expected = model.predict_topk(test.X, 4), by_hand(model, test.X, 4)
     same = 0
     for row, wanted in zip(ranking.rows(), expected, strict=True):
         same += [label for label, _ in row] == [label for label, _ in wanted]
         np.testing.assert_allclose([p for _, p in row], [p for _, p in wanted], atol=1e-4)
     assert same >= 98  # rounding may swap near equals
-
-
-def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, Dataset]) -> None:
-    """Not of those that were left when some were held out."""
-    train = small[0]
-    assert fitted.parts_.points.shape == train.X.shape
-    assert (fitted.parts_.labels != train.Y).nnz == 0
-    held = module.hold_out(300, 0.2, 0)[0]
-    Y = sp.hstack([train.Y, sp.csr_matrix(held[:, None])], format="csr")
-    parts = Joint(**fitted.get_params()).fit(train.X, Y).parts_
-    learnt = parts.linear.weights[25] if parts.linear else parts.kernel.votes[:, 25]
-    assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
-
-
-def test_small_data_are_held_out_in_turn() -> None:
-    """As many points as large data hold out at once, or all of them."""
-    for n, fraction, sizes in (
-        (19, 0.2, []),
-        (300, 0.2, [60] * 5),
-        (303, 0.2, [60] * 5),
-        (4880, 0.2, [976] * 2),
-        (9_999, 0.2, [1999]),
-        (10_000, 0.5, [2000]),
-        (50_000, 0.2, [2000]),
-        (40, 0.05, [2] * 5),
-    ):
-        folds = module.hold_out(n, fraction, 0)
-        assert [held.sum() for held in folds] == sizes
-        assert all(held.shape == (n,) for held in folds)
-        assert not folds or np.sum(folds, axis=0).max() == 1, "a point was held out twice"
-        again = module.hold_out(n, fraction, 0)
-        assert all(np.array_equal(*pair) for pair in zip(folds, again, strict=True))
-    held = module.hold_out(300, 0.2, 0)[0]
-    assert module.hold_out(300, 0.2, 1)[0][held].sum() < 60
-    assert len(module.hold_out(300, 0.2, 0, most_folds=1)) == 1
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
@@ -272,14 +245,16 @@ def test_nearly_every_point_has_every_label(settings: dict[str, Any]) -> None:
     assert model.predict(data.X)[:, 1:].mean() > 0.95
 
 
-@pytest.mark.parametrize("n", [1, 2, module.LEAST_POINTS - 1])
+@pytest.mark.parametrize("n", [1, 2, LEAST_POINTS - 1])
 @pytest.mark.parametrize("settings", [NEAREST, ALL], ids=["nearest", "all"])
 def test_with_few_points_nothing_is_held_out(settings: dict[str, Any], n: int) -> None:
     data = make_planted(n, 30, 6, 1.5, 5, noise=0, random_state=0)
     model = Joint(**settings | {"width": 8, "epochs": 1}).fit(data.X, data.Y)
     names = {"nearest": ("linear", "vote", "wide"), "all": ("kernel", "linear", "vote", "wide")}
-    weights = model.mixture_.weights[model.mixture_.weights > 0].tolist()
-    assert weights == [DEFAULTS[name] for name in names[settings["candidates"]]]
+    defaults = {"kernel": [8, 0], "linear": [2], "vote": [3, 0], "wide": [0.5], "frequency": [0]}
+    weights = {name: values.tolist() for name, values in model.mixture_.weights.items()}
+    there = (*names[settings["candidates"]], "frequency")
+    assert weights == {name: defaults[name] for name in there}
     assert model.score(data.X, data.Y) > 0.7
     assert (model.predict(data.X).sum(axis=1) >= 1).all()
 
@@ -288,10 +263,9 @@ def test_little_memory_is_enough_for_a_linear_head(small: tuple[Dataset, Dataset
     train, test = small
     rich = Joint(candidates="all", device="cpu").fit(train.X, train.Y)
     poor = Joint(candidates="all", device="cpu", memory_gb=1e-4).fit(train.X, train.Y)
-    assert rich.plan_.kernel and rich.parts_.kernel is not None
-    assert poor.plan_ == Plan(True, False, True, 0)
-    assert poor.parts_.kernel is None and poor.parts_.wide is None
-    assert poor.parts_.linear is not None
+    assert "kernel" in rich.plan_.parts and "kernel" in rich.parts_
+    assert poor.plan_.every_label
+    assert set(poor.plan_.parts) == set(poor.parts_) == {"frequency", "vote", "linear"}
     assert poor.score(test.X, test.Y) > 0.7
 
 
@@ -326,132 +300,6 @@ def test_rows_are_ranked_in_blocks(
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-5)
 
 
-def test_voters_are_chosen_on_held_out_points() -> None:
-    """The first ten neighbours know the answer, the others all say label 0."""
-    Y = np.zeros((200, 3), dtype=bool)
-    Y[np.arange(200), np.where(np.arange(200) < 20, 1 + np.arange(200) % 2, 0)] = True
-    model = Joint(**ALL).fit(sp.csr_matrix(np.eye(200, 5, dtype=np.float32)), Y)
-    ids = np.stack([[*range(i, 20, 2), *range(20, 110)] for i in (0, 1)]).astype(np.int32)
-    cosines = np.full(ids.shape, 0.5, np.float32)
-    truth = sp.csr_matrix(np.array([[0, 1, 0], [0, 0, 1]], dtype=bool))
-    parts = model.parts_
-    parts.labels = sp.csr_matrix(Y)
-    X, fitted = model.parts_.points[:2], model.parts_.labels
-    held = weighing.HeldOut(parts, X, truth, (ids, cosines), fitted)
-    weighing._choose_vote([held])
-    assert parts.n_neighbors == 10
-    cosines[:, 10:] = 0.45
-    # Two against eight: (0.5 / 0.45)ᵖ > 4 from p = 13.2 on.
-    second = held._replace(parts=replace(parts), near=(ids[:, 8:], cosines[:, 8:]))
-    weighing._choose_vote([second])
-    assert (second.parts.n_neighbors, second.parts.power) == (10, 16.0)
-    # A fold that does not mind leaves the choice to the other, and is given it.
-    easy = held._replace(parts=replace(parts), near=(ids[:, :101] % 20 // 2 * 2, cosines[:, :101]))
-    easy = easy._replace(Y=sp.csr_matrix(np.array([[0, 1, 0], [0, 1, 0]], dtype=bool)))
-    narrow = [easy._replace(near=(easy.near[0][:, :92], easy.near[1][:, :92])), second]
-    weighing._choose_vote(narrow)
-    assert {(each.parts.n_neighbors, each.parts.power) for each in narrow} == {(10, 16.0)}
-
-
-class Planted(weighing.Weighing):
-    """Says how good a mixture is by the C of its linear head, in the order of the attempts."""
-
-    asked: ClassVar[list[float | None]] = []
-    qualities: ClassVar[dict[float | None, float]] = {}
-    strength: ClassVar[float] = 0.0
-
-    def mixture(self, heads: Any = None) -> Any:
-        C = None if heads is None else self.strength
-        self.asked.append(C)
-        return self.qualities[C], super().mixture(heads)[1]
-
-
-@pytest.fixture
-def planted_quality(monkeypatch: pytest.MonkeyPatch) -> type[Planted]:
-    fit = module.fit_linear
-
-    def spy(*rest: Any, C: float, **named: Any) -> Any:
-        Planted.strength = C
-        return fit(*rest, C=C, **named)
-
-    monkeypatch.setattr(module, "fit_linear", spy)
-    monkeypatch.setattr(module, "Weighing", Planted)
-    Planted.asked.clear()
-    return Planted
-
-
-@pytest.mark.parametrize(
-    ("qualities", "asked"),
-    [
-        ({0.3: 0.5, 1: 0.505}, [0.3, 1]),
-        ({0.3: 0.505, 1: 0.5}, [0.3, 1]),
-        ({0.3: 0.5, 1: 0.6, 3: 0.605}, [0.3, 1, 3]),
-        ({0.3: 0.5, 1: 0.6, 3: 0.7, 10: 0.6}, [0.3, 1, 3, 10]),
-        ({0.3: 0.5, 1: 0.2, 0.1: 0.4}, [0.3, 1, 0.1]),
-        ({0.3: 0.5, 1: 0.4, 0.1: 0.6, 0.03: 0.7}, [0.3, 1, 0.1, 0.03]),
-    ],
-)
-def test_held_out_points_choose_the_strength_of_the_linear_head(
-    qualities: dict[float | None, float],
-    asked: list[float],
-    small: tuple[Dataset, Dataset],
-    planted_quality: type[Planted],
-    tmp_path: Path,
-) -> None:
-    planted_quality.qualities = qualities
-    train, test = small
-    model = Joint(**NEAREST).fit(train.X, train.Y)
-    assert planted_quality.asked == asked
-    assert model.C_ == max(qualities, key=lambda C: qualities[C])
-    given = Joint(**NEAREST | {"C": model.C_}).fit(train.X, train.Y)
-    assert planted_quality.asked == [*asked, model.C_]
-    assert given.score(test.X, test.Y) > 0.7
-    model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").C_ == model.C_
-
-
-@pytest.mark.parametrize(
-    ("qualities", "asked", "kept"),
-    [
-        ({None: 0.5, 0.3: 0.502}, [None, 0.3], False),
-        ({None: 0.5, 0.3: 0.504, 1: 0.502}, [None, 0.3, 1], True),
-    ],
-)
-def test_a_linear_head_must_earn_its_place_beside_a_kernel(
-    qualities: dict[float | None, float],
-    asked: list[float],
-    kept: bool,
-    small: tuple[Dataset, Dataset],
-    planted_quality: type[Planted],
-) -> None:
-    planted_quality.qualities = qualities
-    train, test = small
-    model = Joint(**ALL).fit(train.X, train.Y)
-    assert planted_quality.asked == asked
-    assert model.plan_ == Plan(True, True, kept, 0) and (model.parts_.linear is not None) == kept
-    assert model.score(test.X, test.Y) > 0.7
-
-
-def test_a_sample_chooses_the_kernel(
-    small: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    choose = module.choose_kernel
-
-    def spy(folds: Any, *rest: Any, **named: Any) -> Any:
-        seen.append([(fold.X.shape[0], fold.Y.shape[0]) for fold in folds])
-        return choose(folds, *rest, **named)
-
-    monkeypatch.setattr(module, "choose_kernel", spy)
-    train, test = small
-    Joint(**ALL).fit(train.X, train.Y)
-    monkeypatch.setattr(module, "KERNEL_CHOICE", {"cpu": 50})
-    model = Joint(**ALL).fit(train.X, train.Y)
-    assert seen == [[(240, 240)] * 5, [(50, 50)] * 5]
-    assert model.parts_.kernel is not None and model.parts_.kernel.votes.shape == (300, 25)
-    assert model.score(test.X, test.Y) > 0.7
-
-
 @pytest.mark.parametrize("settings", [NEAREST, ALL], ids=["nearest", "all"])
 def test_measurements(settings: dict[str, Any]) -> None:
     """Dense columns of any scale: standardised, a row of zeros being a point like any other."""
@@ -462,7 +310,7 @@ def test_measurements(settings: dict[str, Any]) -> None:
     Y = np.eye(4, dtype=bool)[group]
     model = Joint(**settings).fit(X[:400], Y[:400])
     assert model.score(X[400:], Y[400:]) > 0.9
-    squares = np.asarray(model.parts_.points.power(2).sum(axis=1))
+    squares = np.asarray(model.train_features_.power(2).sum(axis=1))
     assert squares.mean() == pytest.approx(1, rel=0.01) and squares.std() > 0.01
     nothing = model.predict_topk(np.zeros((1, 12)), 4)
     assert not np.allclose(nothing.scores[0], np.sort(Y[:400].mean(axis=0))[::-1], atol=1e-3)
@@ -481,7 +329,8 @@ def test_unscaled_features_of_any_size(size: float, small: tuple[Dataset, Datase
 def test_eurlex(tmp_path: Path) -> None:
     train, test = load_dataset("eurlex-4k", "train"), load_dataset("eurlex-4k", "test")
     model = Joint(device="cpu").fit(train.X, train.Y)
-    assert model.plan_ == Plan(every_label=False, kernel=False, linear=True, width=0)
+    assert not model.plan_.every_label
+    assert set(model.plan_.parts) == {"frequency", "vote", "linear"}
     ranking = model.predict_topk(test.X, 5)
     found = precision_at_k(test.Y, ranking, 5)
     stored = np.array([0.836, 0.701, 0.587])  # of `dxml bench run peers`, on two cores

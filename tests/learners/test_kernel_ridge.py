@@ -272,5 +272,21 @@ def test_an_extended_kernel_solves_its_block(sparse: bool) -> None:
     )
     assert (related.votes == some.votes).all()  # labels are told apart before they are related
     own = some.scores(X, cpu)
-    assert related.scores(X, cpu)[:, :3] == pytest.approx(own[:, :3] + own[:, :3] @ relations)
+    expected = own[:, :3] + own[:, :3] @ relations
+    assert related.scores(X, cpu)[:, :3] == pytest.approx(expected, abs=1e-6)
     assert (related.scores(X, cpu)[:, 3] == own[:, 3]).all()  # the new label, to no other
+
+
+def test_new_labels_take_no_room_among_the_relations() -> None:
+    """A table of every label with every other would have 160 GB here."""
+    rng = np.random.default_rng(0)
+    X, cpu = sp.csr_matrix(rng.random((6, 4), dtype=np.float32)), torch.device("cpu")
+    Y = sp.csr_matrix(rng.random((5, 3)) < 0.5)
+    known = fit_kernel(X[:5], Y, Kernel("gauss", 2, 0.1), cpu)
+    known = replace(known, relations=np.eye(3, dtype=np.float32))
+    many = 200_000
+    wide = sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(5, many))
+    last = sp.csr_matrix(([True], ([0], [many - 1])), shape=(1, many))
+    grown = extend_kernel(known, wide, X[5:], last, np.arange(5), cpu)
+    assert grown.relations is not None and grown.relations.shape == (3, 3)
+    assert grown.scores(X[5:], cpu)[0].argmax() == many - 1

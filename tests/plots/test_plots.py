@@ -72,7 +72,8 @@ def test_losses_and_seconds_are_kept_in_the_folder(tmp_path: Path, plt: Any) -> 
 def test_a_joint_model_has_the_losses_of_its_wide_layer(tmp_path: Path, plt: Any) -> None:
     wide = Joint(candidates="all", width=32, epochs=3, device="cpu").fit(DATA.X, DATA.Y)
     folder = wide.save(tmp_path / "wide")
-    assert json.loads((folder / "config.json").read_text())["state"]["history"] == wide.history_
+    state = json.loads((folder / "config.json").read_text())["state"]
+    assert state["parts"]["wide"]["history"] == wide.history_
     assert len(training_plot(load_model(folder)).history) == 3
     flat = Joint(candidates="nearest", width=0, device="cpu").fit(DATA.X, DATA.Y)
     plot = training_plot(load_model(flat.save(tmp_path / "flat")))

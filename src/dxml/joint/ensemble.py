@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, flag, whole
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 from dxml._core.sparse import plain_csr
+from dxml.exceptions import ModelFormatError
 from dxml.joint.parts.protocol import Named, Part, Query
 from dxml.joint.parts.vote import Vote
 from dxml.joint.plan import PARTS, Plan
@@ -95,9 +96,10 @@ class Ensemble:
         searched = arrays.flags("searched", d)
         known = Known(points, labels, tie_order, FeatureSpace(points, searched))
         parts = {
-            name: PARTS[name].restore(own, arrays, known) for name, own in config["parts"].items()
+            name: _kind(name).restore(own, arrays, known) for name, own in config["parts"].items()
         }
-        plan = Plan(flag(config, "every_label"), dict(config["parts"]))
+        settings = {name: part.settings for name, part in parts.items()}
+        plan = Plan(flag(config, "every_label"), settings)
         known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))
         return cls(plan, known, parts, searched, whole(config, "n_candidates", 1))
 
@@ -106,6 +108,15 @@ class Ensemble:
         config, arrays = self.state(precision)
         known = self.known
         return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+
+
+def _kind(name: str) -> type[Part]:
+    if name not in PARTS:
+        raise ModelFormatError(
+            f"this model has a part {name!r} that this dxml does not know. Open it with the "
+            "version that wrote it, or add the part to dxml.joint.plan.PARTS first."
+        )
+    return PARTS[name]
 
 
 def space_of(

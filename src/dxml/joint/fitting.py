@@ -141,11 +141,12 @@ def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
     mixture, start = None, {}
     for name in plan.parts:
         if PARTS[name].ladder:
-            best, last = _climbed(name, trials, weighing, plan.every_label)
-            if best is not None:
-                chosen[name], mixture = best.settings, best.mixture
-            if last is not None and len(trials) == 1:
-                start[name] = last.parts[0]
+            climbed = _climbed(name, trials, weighing, plan.every_label)
+            mixture = climbed.mixture
+            if climbed.settings is not None:
+                chosen[name] = climbed.settings
+                if len(trials) == 1:
+                    start[name] = climbed.last
     settings = {name: chosen[name] for name in plan.parts if name in chosen}
     return _Choice(settings, mixture or weighing.mixture()[1], start)
 
@@ -179,10 +180,16 @@ def _candidates(trial: Trial, plan: Plan, n_candidates: int) -> sp.csr_matrix:
     return trial.known.shortlist(trial.near, n_candidates)
 
 
-def _climbed(
-    name: str, trials: Sequence[Trial], weighing: Weighing, every_label: bool
-) -> tuple[Attempt | None, Attempt | None]:
-    """The best attempt at a part with a ladder, None where it is not worth having; the last one.
+class _Climbed(NamedTuple):
+    """What came of a part with a ladder: its settings, None where it is not worth having."""
+
+    settings: Settings | None
+    mixture: Mixture
+    last: Part
+
+
+def _climbed(name: str, trials: Sequence[Trial], weighing: Weighing, every_label: bool) -> _Climbed:
+    """The settings that held-out points like best.
 
     With one trial an attempt starts from where the one before ended. With several it does not: a
     trial must not go on from what another's held-out points led to.
@@ -195,12 +202,12 @@ def _climbed(
         return Attempt(*weighing.mixture({name: parts}), settings, parts)
 
     fixed = kind.fixed(options)
-    if fixed is not None:
-        only = attempt(fixed)
-        return only, only
-    low = attempt(kind.ladder[kind.first_steps[0]])
-    if kind.optional(every_label, trials[0].parts):
-        without, _ = weighing.mixture()
-        if low.quality < without + EARNED:
-            return None, None
-    return climb(kind.ladder, kind.first_steps, FURTHER, low, attempt)
+    low = attempt(kind.ladder[kind.first_steps[0]] if fixed is None else fixed)
+    best = last = low
+    if fixed is None:
+        if kind.optional(every_label, trials[0].parts):
+            quality, without = weighing.mixture()
+            if low.quality < quality + EARNED:
+                return _Climbed(None, without, low.parts[0])
+        best, last = climb(kind.ladder, kind.first_steps, FURTHER, low, attempt)
+    return _Climbed(best.settings, best.mixture, last.parts[0])

@@ -93,6 +93,10 @@ class KernelPart(Part):
             votes.append(found if whole else fit_kernel(X, Y, found.kernel, device))
         return asdict(votes[0].kernel), [cls(vote) for vote in votes]
 
+    @property
+    def settings(self) -> Settings:
+        return asdict(self.vote.kernel)
+
     def scores(self, query: Query) -> Floats:
         every = self.vote.scores(query.X, torch.device(query.device))
         if query.every_label:
@@ -127,15 +131,15 @@ class KernelPart(Part):
 
     def train_on(self, task: Task, planned: Settings | None) -> KernelPart:
         """Solved for all points with the same kernel, if a model of so many would have one."""
-        return self if planned is None else type(self).fit(task, asdict(self.vote.kernel))
+        return self if planned is None else type(self).fit(task, self.settings)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         arrays = pack("kernel.votes", self.vote.votes, VOTES[precision])
         if self.vote.relations is not None:
             arrays |= pack("kernel.relations", self.vote.relations, VOTES[precision])
             # Labels that were learnt later are related to none.
-            return {**asdict(self.vote.kernel), "n_related": len(self.vote.relations)}, arrays
-        return asdict(self.vote.kernel), arrays
+            return {**self.settings, "n_related": len(self.vote.relations)}, arrays
+        return dict(self.settings), arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:

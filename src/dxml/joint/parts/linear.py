@@ -93,6 +93,10 @@ class LinearPart(Part):
         """Beside a kernel or a wide layer over every label."""
         return every_label and ("kernel" in others or "wide" in others)
 
+    @property
+    def settings(self) -> Settings:
+        return {"C": self.C}
+
     def scores(self, query: Query) -> Floats:
         if query.every_label:
             return self.head.all_scores(query.X).ravel()
@@ -155,7 +159,7 @@ class LinearPart(Part):
         return LinearPart(LinearHead(stack_rows(known[~taught], fresh)[places]), self.C)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
-        return {"C": self.C}, pack_sparse("linear", self.head.weights, precision)
+        return dict(self.settings), pack_sparse("linear", self.head.weights, precision)
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:

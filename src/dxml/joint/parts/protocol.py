@@ -220,8 +220,6 @@ class Lesson:
     before, after : Known
         The known points without and with the new ones, which come last.
     options : Options
-    C : float
-        Weight of the loss of a linear part.
     """
 
     X: sp.csr_matrix
@@ -278,13 +276,18 @@ class Part(ABC):
         """Whether it stays only if held-out points are ranked better with it."""
         return False
 
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """Those that it was fitted with, as `plan` gives them."""
+
     @abstractmethod
     def scores(self, query: Query) -> Floats:
         """One score for each stored pair."""
 
     @abstractmethod
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
-        """What a saved model holds of it: JSON values, among them its settings, and arrays."""
+        """What a saved model holds of it: JSON values, its settings among them, and arrays."""
 
     @classmethod
     @abstractmethod

@@ -67,6 +67,10 @@ class Vote(Part):
                     best, chosen = quality, {"n_neighbors": n_neighbors, "power": power}
         return chosen, [cls(**chosen) for _ in trials]
 
+    @property
+    def settings(self) -> Settings:
+        return {"n_neighbors": self.n_neighbors, "power": self.power}
+
     def scores(self, query: Query) -> Floats:
         near = query.near.first(self.n_neighbors)
         return vote_pairs(near.ids, self.weights(near), query.known.labels, query.pairs)
@@ -76,7 +80,7 @@ class Vote(Part):
         return cosine_weights(*near, self.power)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
-        return {"n_neighbors": self.n_neighbors, "power": self.power}, {}
+        return dict(self.settings), {}
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:

@@ -94,6 +94,11 @@ class WidePart(Part):
         before = start.history if isinstance(start, WidePart) else ()
         return cls(head, settings["learners"], settings["epochs"], (*before, *history))
 
+    @property
+    def settings(self) -> Settings:
+        width = len(self.head.inner_bias)
+        return {"width": width, "learners": self.learners, "epochs": self.epochs}
+
     def scores(self, query: Query) -> Floats:
         device = torch.device(query.device)
         if query.every_label:
@@ -151,18 +156,13 @@ class WidePart(Part):
 
     def train_on(self, task: Task, planned: Settings | None) -> WidePart:
         """Trained from the weights there are, for two fifths of the epochs."""
-        return type(self).fit(task, self._settings, start=self)
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        width = len(self.head.inner_bias)
-        return {"width": width, "learners": self.learners, "epochs": self.epochs}
+        return type(self).fit(task, self.settings, start=self)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         arrays: Named = {}
         for name, array in self.head.arrays().items():
             arrays |= pack(name, array, precision)
-        return {**self._settings, "history": list(self.history)}, arrays
+        return {**self.settings, "history": list(self.history)}, arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:

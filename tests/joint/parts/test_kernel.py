@@ -1,0 +1,146 @@
+"""The kernel as a part: chosen by a sample, taken back exactly, solved again for all points."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dxml.data import Dataset
+from dxml.joint import Joint
+from dxml.joint.ensemble import every_pair
+from dxml.joint.parts import kernel as module
+from dxml.joint.parts.kernel import KernelPart
+from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task, Trial
+from dxml.joint.points import Known
+from dxml.learners.kernel_ridge import KERNELS, fit_kernel
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def part(known: Known) -> KernelPart:
+    return KernelPart(fit_kernel(known.points, known.labels, KERNELS[1], CPU))
+
+
+def votes(model: Joint) -> Any:
+    part = model.parts_["kernel"]
+    assert isinstance(part, KernelPart)
+    return part.vote
+
+
+def test_a_kernel_speaks_of_every_pair(known: Known, part: KernelPart) -> None:
+    X = known.points[:5]
+    query = Query(X, known.search(X, 3, "cpu"), every_pair(5, 8), True, known, "cpu")
+    expected = part.vote.scores(X, CPU)
+    assert np.array_equal(part.scores(query).reshape(5, 8), expected)
+    pairs = known.labels[:5]
+    some = Query(X, query.near, pairs, False, known, "cpu")
+    rows = np.repeat(np.arange(5), np.diff(pairs.indptr))
+    assert np.array_equal(part.scores(some), expected[rows, pairs.indices])
+
+
+def test_it_is_fitted_to_the_points_to_learn_from(known: Known, options: Options) -> None:
+    rows = np.arange(30) < 20
+    task = Task(Data(known.points, known.labels), options, rows)
+    found = KernelPart.fit(task, asdict(KERNELS[1]))
+    expected = fit_kernel(known.points[rows], known.labels[rows], KERNELS[1], CPU)
+    assert found.vote.kernel == KERNELS[1]
+    assert np.array_equal(found.vote.votes, expected.votes)
+    assert KernelPart.fit(task, {}).vote.kernel == KERNELS[0]
+
+
+def test_a_sample_chooses_the_kernel(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All points of each trial, or as many as may be; the votes are of all of them again."""
+    seen = []
+    choose = module.choose_kernel
+
+    def spy(folds: Any, *rest: Any, **named: Any) -> Any:
+        seen.append([(fold.X.shape[0], fold.Y.shape[0]) for fold in folds])
+        return choose(folds, *rest, **named)
+
+    monkeypatch.setattr(module, "choose_kernel", spy)
+    data = planted.take(np.arange(300))
+    model = Joint(candidates="all", width=0, device="cpu").fit(data.X, data.Y)
+    monkeypatch.setattr(module, "CHOICE_POINTS", {"cpu": 50})
+    model = Joint(**model.get_params()).fit(data.X, data.Y)
+    assert seen == [[(240, 240)] * 5, [(50, 50)] * 5]
+    assert votes(model).votes.shape == (300, 12)
+    assert model.plan_.parts["kernel"] == asdict(votes(model).kernel)
+    assert model.score(planted.X[300:], planted.Y[300:]) > 0.7
+
+
+def test_every_trial_has_the_kernel_that_was_chosen(planted: Dataset, options: Options) -> None:
+    X, Y = planted.X[:120], planted.Y[:120]
+    trials = []
+    for which in (0, 1):
+        held = np.arange(120) % 2 == which
+        task = Task(Data(X, Y), options, ~held)
+        trials.append(Trial(task, X[held], Y[held], None))  # type: ignore[arg-type]
+    settings, parts = KernelPart.choose(trials, {})
+    for trial, part in zip(trials, parts, strict=True):
+        assert isinstance(part, KernelPart) and asdict(part.vote.kernel) == settings
+        expected = fit_kernel(*trial.task.learnt, part.vote.kernel, CPU)
+        np.testing.assert_allclose(part.vote.votes, expected.votes, atol=1e-4)
+
+
+def test_a_vote_is_taken_back_exactly(known: Known, part: KernelPart, options: Options) -> None:
+    """The residual of the point and its label is then 0, and no other vote has changed."""
+    row = 5
+    label = int(known.labels[row].indices[0])
+    after = part.unlabel(row, label, known.unlabel(row, label), options).vote
+    said = after.scores(known.points[[row]], CPU)[0, label]
+    left = 0 - said - after.kernel.ridge * after.votes[row, label]
+    assert left == pytest.approx(0, abs=0.02)
+    changed = np.argwhere(after.votes != part.vote.votes)
+    assert changed.tolist() == [[row, label]]
+
+
+def test_dropped_points_vote_no_more(known: Known, part: KernelPart) -> None:
+    kept = np.arange(30) != 4
+    after = part.drop(kept, known.drop(kept)).vote
+    gone = part.vote.votes[4][None]
+    other = fit_kernel(known.points[[4]], known.labels[[4]], part.vote.kernel, CPU)
+    alone = type(other)(other.points, gone, other.kernel, None).scores(known.points, CPU)
+    np.testing.assert_allclose(
+        after.scores(known.points, CPU) + alone, part.vote.scores(known.points, CPU), atol=1e-5
+    )
+
+
+def test_new_points_get_votes_that_fit_their_labels(
+    known: Known, part: KernelPart, options: Options
+) -> None:
+    """With every known point involved, the votes are those of all points together."""
+    old, kept = known.drop(np.arange(30) < 20), np.arange(30) < 20
+    first = KernelPart(fit_kernel(old.points, old.labels, KERNELS[1], CPU))
+    X, Y = known.points[~kept], known.labels[~kept]
+    grown = first.add(Lesson(X, Y, old, old.add(X, Y), options))
+    assert grown.vote.votes == pytest.approx(part.vote.votes, abs=1e-4)
+    assert first.vote.votes.shape == (20, 8)
+
+
+def test_training_on_solves_for_all_points(planted: Dataset, halves: Any) -> None:
+    old, fresh, _ = halves
+    model = Joint(device="cpu").fit(planted.X[old], planted.Y[old][:, :10])
+    model.partial_fit(planted.X[fresh], planted.Y[fresh]).catch_up()
+    found = votes(model)
+    whole = fit_kernel(model.train_features_, model.train_labels_, found.kernel, CPU)
+    assert found.votes == pytest.approx(whole.votes, abs=0.01)  # 16 bits
+
+
+def test_a_kernel_that_is_too_large_to_solve_stays(
+    known: Known, part: KernelPart, options: Options, planted: Dataset
+) -> None:
+    task = Task(Data(known.points, known.labels), options)
+    assert part.train_on(task, None) is part
+    nothing = KernelPart(replace(part.vote, votes=np.zeros_like(part.vote.votes)))
+    solved = nothing.train_on(task, {})
+    assert solved.vote.kernel == part.vote.kernel
+    np.testing.assert_allclose(solved.vote.votes, part.vote.votes, atol=1e-5)
+    model = Joint(device="cpu").fit(planted.X[:100], planted.Y[:100])
+    before = votes(model).votes
+    model.memory_gb = 1e-9
+    assert (votes(model.catch_up()).votes == before).all()

@@ -1,0 +1,224 @@
+"""Fitting: what is held out, what held-out points choose, and that nothing given is changed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml._core.scaling import fit_scaler
+from dxml.data import Dataset, make_planted
+from dxml.joint import Joint
+from dxml.joint.fitting import Fitted, fit_ensemble, hold_out, n_candidates_for
+from dxml.joint.mixture import Mixture
+from dxml.joint.parts.protocol import Data, Options, Part, Task
+from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
+from dxml.joint.points import tie_order_of
+from dxml.joint.weighing import Weighing
+from dxml.methods import load_model
+from dxml.progress import SILENT
+
+NEAREST: dict[str, Any] = {"candidates": "nearest", "width": 0, "device": "cpu"}
+ALL: dict[str, Any] = {"candidates": "all", "width": 0, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Dataset, Dataset]:
+    data = make_planted(400, 150, 25, 2.0, 10, noise=0.1, random_state=2)
+    data.X.data *= np.random.default_rng(0).uniform(0.7, 1.3, data.X.nnz)  # no two cosines alike
+    return data.take(np.arange(300)), data.take(np.arange(300, 400))
+
+
+@pytest.fixture(scope="module", params=[NEAREST, ALL], ids=["nearest", "all"])
+def fitted(request: pytest.FixtureRequest, small: tuple[Dataset, Dataset]) -> Joint:
+    return Joint(**request.param).fit(small[0].X, small[0].Y)
+
+
+def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, Dataset]) -> None:
+    """Not of those that were left when some were held out."""
+    train = small[0]
+    assert fitted.train_features_.shape == train.X.shape
+    assert (fitted.train_labels_ != train.Y).nnz == 0
+    held = hold_out(300, 0.2, 0)[0]
+    Y = sp.hstack([train.Y, sp.csr_matrix(held[:, None])], format="csr")
+    parts: Any = Joint(**fitted.get_params()).fit(train.X, Y).parts_
+    linear = "linear" in parts
+    learnt = parts["linear"].head.weights[25] if linear else parts["kernel"].vote.votes[:, 25]
+    assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
+
+
+def test_small_data_are_held_out_in_turn() -> None:
+    """As many points as large data hold out at once, or all of them."""
+    for n, fraction, sizes in (
+        (19, 0.2, []),
+        (300, 0.2, [60] * 5),
+        (303, 0.2, [60] * 5),
+        (4880, 0.2, [976] * 2),
+        (9_999, 0.2, [1999]),
+        (10_000, 0.5, [2000]),
+        (50_000, 0.2, [2000]),
+        (40, 0.05, [2] * 5),
+    ):
+        folds = hold_out(n, fraction, 0)
+        assert [held.sum() for held in folds] == sizes
+        assert all(held.shape == (n,) for held in folds)
+        assert not folds or np.sum(folds, axis=0).max() == 1, "a point was held out twice"
+        again = hold_out(n, fraction, 0)
+        assert all(np.array_equal(*pair) for pair in zip(folds, again, strict=True))
+    held = hold_out(300, 0.2, 0)[0]
+    assert hold_out(300, 0.2, 1)[0][held].sum() < 60
+    assert len(hold_out(300, 0.2, 0, most_folds=1)) == 1
+
+
+class Planted(Weighing):
+    """Says how good a mixture is by the C of its linear head, in the order of the attempts."""
+
+    asked: ClassVar[list[float | None]] = []
+    qualities: ClassVar[dict[float | None, float]] = {}
+
+    def mixture(self, more: Mapping[str, Sequence[Part]] | None = None) -> tuple[float, Mixture]:
+        linear: Any = None if more is None else more["linear"][0]
+        C = None if linear is None else linear.C
+        self.asked.append(C)
+        return self.qualities[C], super().mixture(more)[1]
+
+
+@pytest.fixture
+def planted_quality(monkeypatch: pytest.MonkeyPatch) -> type[Planted]:
+    monkeypatch.setattr("dxml.joint.fitting.Weighing", Planted)
+    Planted.asked.clear()
+    return Planted
+
+
+@pytest.mark.parametrize(
+    ("qualities", "asked"),
+    [
+        ({0.3: 0.5, 1: 0.505}, [0.3, 1]),
+        ({0.3: 0.505, 1: 0.5}, [0.3, 1]),
+        ({0.3: 0.5, 1: 0.6, 3: 0.605}, [0.3, 1, 3]),
+        ({0.3: 0.5, 1: 0.6, 3: 0.7, 10: 0.6}, [0.3, 1, 3, 10]),
+        ({0.3: 0.5, 1: 0.2, 0.1: 0.4}, [0.3, 1, 0.1]),
+        ({0.3: 0.5, 1: 0.4, 0.1: 0.6, 0.03: 0.7}, [0.3, 1, 0.1, 0.03]),
+    ],
+)
+def test_held_out_points_choose_the_strength_of_the_linear_head(
+    qualities: dict[float | None, float],
+    asked: list[float],
+    small: tuple[Dataset, Dataset],
+    planted_quality: type[Planted],
+    tmp_path: Path,
+) -> None:
+    planted_quality.qualities = qualities
+    train, test = small
+    model = Joint(**NEAREST).fit(train.X, train.Y)
+    assert planted_quality.asked == asked
+    assert model.C_ == max(qualities, key=lambda C: qualities[C])
+    given = Joint(**NEAREST | {"C": model.C_}).fit(train.X, train.Y)
+    assert planted_quality.asked == [*asked, model.C_]
+    assert given.score(test.X, test.Y) > 0.7
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").C_ == model.C_
+
+
+@pytest.mark.parametrize(
+    ("qualities", "asked", "kept"),
+    [
+        ({None: 0.5, 0.3: 0.502}, [0.3], False),
+        ({None: 0.5, 0.3: 0.504, 1: 0.502}, [0.3, 1], True),
+    ],
+)
+def test_a_linear_head_must_earn_its_place_beside_a_kernel(
+    qualities: dict[float | None, float],
+    asked: list[float],
+    kept: bool,
+    small: tuple[Dataset, Dataset],
+    planted_quality: type[Planted],
+) -> None:
+    planted_quality.qualities = qualities
+    train, test = small
+    model = Joint(**ALL).fit(train.X, train.Y)
+    assert [C for C in planted_quality.asked if C is not None] == asked
+    assert None in planted_quality.asked, "they are weighed without it too"
+    linear = {"linear"} if kept else set()
+    assert model.plan_.every_label
+    assert set(model.plan_.parts) == {"frequency", "vote", "kernel"} | linear
+    assert set(model.parts_) == set(model.mixture_.weights) == set(model.plan_.parts)
+    assert model.score(test.X, test.Y) > 0.7
+
+
+def test_a_wide_layer_gets_longer_shortlists() -> None:
+    assert n_candidates_for(Plan(False, {"linear": {}})) == 100
+    assert n_candidates_for(Plan(False, {"linear": {}, "wide": {}})) == 200
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "all": {"candidates": "all"},
+    "all, one fold": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 1},
+    "nearest": {"candidates": "nearest"},
+    "nearest, one fold": {"candidates": "nearest", "width": 32, "epochs": 2, "most_folds": 1},
+    "nothing held out": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 0},
+}
+
+
+def arrays_of(fitted: Fitted) -> dict[str, bytes]:
+    """All that a fit learnt."""
+    config, arrays = fitted.ensemble.state("float32")
+    found = {name: array.tobytes() for name, array in (arrays | fitted.mixture.arrays()).items()}
+    return found | {"config": repr(config).encode()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fitting_has_no_side_effects(case: str, small: tuple[Dataset, Dataset]) -> None:
+    """What is given stays as it is, and a second fit gives the same bits."""
+    settings = dict(CASES[case])
+    most_folds, candidates = settings.pop("most_folds", 5), settings.pop("candidates")
+    X, Y = fit_scaler(small[0].X, "auto").transform(small[0].X), small[0].Y
+    options = Options(
+        standardised=False, device="cpu", precision="float32", random_state=0, **settings
+    )
+    plan = make_plan(shape_of(X, 25, device="cpu", memory=8e9, candidates=candidates), options)
+    folds = hold_out(300, 0.2, 0, most_folds)
+    tie_order = tie_order_of(Y)
+    given = [X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr, tie_order, *folds]
+    before = [array.copy() for array in given]
+    settings_before, options_before = copy.deepcopy(dict(plan.parts)), replace(options)
+    registered = dict(PARTS)
+    found = [
+        fit_ensemble(X, Y, plan, folds, options, tie_order=tie_order, progress=SILENT)
+        for _ in range(2)
+    ]
+    assert arrays_of(found[0]) == arrays_of(found[1])
+    assert all(np.array_equal(*pair) for pair in zip(given, before, strict=True))
+    assert dict(plan.parts) == settings_before and options == options_before
+    assert registered == PARTS
+
+
+@pytest.mark.parametrize("name", ["kernel", "wide", "frequency", "vote", "linear"])
+def test_a_fit_does_not_change_the_part_it_goes_on_from(
+    name: str, small: tuple[Dataset, Dataset]
+) -> None:
+    X, Y = fit_scaler(small[0].X, "auto").transform(small[0].X), small[0].Y
+    options = Options(standardised=False, device="cpu", precision="float32", random_state=0)
+    settings: dict[str, dict[str, Any]] = {
+        "wide": {"width": 16, "learners": 1, "epochs": 2},
+        "linear": {"C": 0.3},
+    }
+    kind, task, own = PARTS[name], Task(Data(X, Y), options), settings.get(name, {})
+    start = kind.fit(task, own)
+
+    def held(part: Any) -> dict[str, Any]:
+        config, arrays = part.state("float32")
+        duals = getattr(part, "duals", None)
+        found = {key: array.tobytes() for key, array in arrays.items()}
+        return {**found, "duals": None if duals is None else duals.tobytes(), "config": config}
+
+    before = held(start)
+    kind.fit(task, own, start)
+    assert held(start) == before
+    assert name != "linear" or before["duals"]

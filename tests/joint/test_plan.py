@@ -1,0 +1,195 @@
+"""Which parts data of a shape get, worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml.joint.parts.protocol import Options, Settings, Shape
+from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
+
+
+def plan(
+    n: int,
+    d: int,
+    n_labels: int,
+    device: str = "cpu",
+    *,
+    memory: float = 8e9,
+    candidates: Any = "auto",
+    dense: bool = False,
+    **settings: Any,
+) -> Plan:
+    X = sp.csr_matrix((n, d), dtype=np.float32)
+    if dense:
+        X = sp.csr_matrix(np.ones((n, d), dtype=np.float32))
+    shape = shape_of(X, n_labels, device=device, memory=memory, candidates=candidates)
+    options = Options(
+        standardised=False, device=device, precision="float16", random_state=0, **settings
+    )
+    return make_plan(shape, options)
+
+
+def of(
+    every_label: bool,
+    *,
+    kernel: bool = False,
+    linear: bool = False,
+    width: int = 0,
+    learners: int = 1,
+    epochs: int = 25,
+) -> Plan:
+    """A plan by what its parts are."""
+    parts: dict[str, Settings] = {"frequency": {}, "vote": {}}
+    if kernel:
+        parts["kernel"] = {}
+    if width:
+        parts["wide"] = {"width": width, "learners": learners, "epochs": epochs}
+    if linear:
+        parts["linear"] = {"C": 1.0}
+    return Plan(every_label, parts)
+
+
+NEAREST = of(False, linear=True)
+ALL = of(True)
+
+
+def width(found: Plan) -> int:
+    return int(found.parts["wide"]["width"]) if "wide" in found.parts else 0
+
+
+def test_the_shape_of_data() -> None:
+    X = sp.csr_matrix(np.eye(4, 3, dtype=np.float32))
+    found = shape_of(X, 7, device="cuda", memory=5.0)
+    assert found == Shape(4, 3, 7, True, False, "cuda", 5.0)
+    assert shape_of(sp.csr_matrix(np.ones((4, 3))), 7, device="cpu", memory=5.0).dense
+
+
+def test_every_part_has_its_own_name() -> None:
+    assert {name: kind.name for name, kind in PARTS.items()} == {name: name for name in PARTS}
+    assert list(PARTS) == ["kernel", "wide", "frequency", "vote", "linear"]
+
+
+def test_parts_are_planned_and_fitted_in_their_order() -> None:
+    assert list(plan(10_000, 500, 100).parts) == list(PARTS)
+
+
+def test_a_part_is_told_of_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {}
+
+    def spy(name: str, answer: Any) -> Any:
+        def planned(shape: Shape, options: Options, others: Any) -> Any:
+            told[name] = sorted(others)
+            return answer
+
+        return planned
+
+    for name, answer in (("kernel", None), ("vote", {}), ("linear", None)):
+        monkeypatch.setattr(PARTS[name], "plan", spy(name, answer))
+    found = plan(400, 500, 100, width=0)
+    assert told == {"kernel": [], "vote": ["frequency"], "linear": ["frequency", "vote"]}
+    assert found == ALL
+
+
+def test_a_wide_layer_needs_room_for_its_features() -> None:
+    """76,000 points × 42,000 features × 2 bytes on a GPU: 6.4 GB, of which half of 8 is too few."""
+    shape = (76_000, 42_000, 20_000, "cuda")
+    assert plan(*shape) == NEAREST
+    assert plan(*shape, memory=37e9) == of(False, linear=True, width=1024)
+
+
+def test_small_data_are_scored_for_every_label() -> None:
+    assert plan(4096, 50, 4096).every_label  # 2²⁴ pairs
+    assert not plan(4096, 50, 4097).every_label
+    assert plan(4096, 50, 4097, candidates="all").every_label
+    assert not plan(40, 50, 4, candidates="nearest").every_label
+
+
+@pytest.mark.parametrize("n", [400, 9_999])
+def test_a_kernel_stands_alone_on_few_points(n: int) -> None:
+    for device in ("cpu", "cuda"):
+        assert plan(n, 500, 100, device) == of(True, kernel=True, linear=True)
+
+
+def test_a_wide_layer_joins_the_kernel_on_more_points() -> None:
+    both: dict[str, Any] = {"kernel": True, "linear": True}
+    assert plan(10_000, 500, 100, "cuda") == of(True, **both, width=4096, learners=4, epochs=40)
+    # 1.5e12 operations / (6 · 25 epochs · 10,000 points · 600) = 1,666: whole 1,024s
+    assert plan(10_000, 500, 100) == of(True, **both, width=1024)
+    assert plan(10_000, 500, 100, epochs=1) == of(True, **both, width=2048, epochs=1)
+    assert width(plan(10_000, 500, 100, epochs=50)) == 768  # 833: whole 256s
+
+
+def test_small_sparse_data_have_a_linear_head_beside_what_can_be_afforded() -> None:
+    # 24,000 texts of 597 labels: no kernel on a CPU, and a wide layer would have 17 units
+    shape = 24_000, 24_000, 597
+    assert plan(*shape) == of(True, linear=True)
+    rich = of(True, kernel=True, linear=True, width=3072, learners=4, epochs=40)
+    assert plan(*shape, "cuda") == rich
+    assert plan(*shape, candidates="nearest") == NEAREST
+
+
+def test_small_dense_data_have_a_wide_layer_instead_of_a_linear_head() -> None:
+    shape = 20_000, 120, 800
+    assert plan(*shape, dense=True) == of(True, width=512)  # 543: whole 256s
+    assert width(plan(*shape, dense=True, epochs=90)) == 256  # afforded: 150
+    assert plan(*shape, dense=True, memory=1e6) == ALL
+
+
+def test_dense_features_have_one_learner() -> None:
+    def learners(device: str = "cuda", width: int = 64, **more: Any) -> int:
+        return int(plan(200, 8, 5, device, width=width, **more).parts["wide"]["learners"])
+
+    assert learners(dense=True) == 1
+    assert learners() == 4
+    assert learners(width=66) == 1
+    assert learners("cpu") == 1
+    assert learners(candidates="nearest") == 1
+
+
+def test_a_cpu_solves_for_so_many_votes_and_no_more() -> None:
+    assert "kernel" in plan(14_000, 500, 1_000).parts
+    assert "kernel" not in plan(14_001, 500, 1_000).parts
+    assert "kernel" in plan(14_001, 500, 1_000, "cuda").parts
+
+
+def test_large_data_have_a_linear_head_and_a_wide_layer_where_it_can_be_afforded() -> None:
+    shape = 20_000, 5_000, 4_000
+    assert plan(*shape) == NEAREST
+    assert plan(*shape, "cuda") == of(False, linear=True, width=4096)
+    assert plan(19_999, *shape[1:], "cuda").parts["wide"]["epochs"] == 15
+    # At most 1e8 weights over 49,000 features and labels: 2,040; over 99,000: 1,010, too narrow
+    assert plan(20_000, 45_000, 4_000, "cuda") == of(False, linear=True, width=1024)
+    assert plan(20_000, 95_000, 4_000, "cuda") == NEAREST
+    assert width(plan(20_000, 95_000, 4_000, "cuda", candidates="all")) == 768
+
+
+def test_little_memory_switches_parts_off() -> None:
+    assert "kernel" in plan(1_000, 500, 100, memory=8e6).parts  # K and its factor: 8 · 1,000²
+    assert "kernel" not in plan(1_000, 500, 100, memory=7.9e6).parts
+    # Half the memory for the weights, 16 bytes each: 4e6 / (16 · 600) = 416 units
+    assert width(plan(1_000, 500, 100, memory=7.9e6)) == 256
+    assert plan(1_000, 500, 100, memory=1e6) == of(True, linear=True)
+    assert plan(1_000, 500, 100, memory=8.9e5) == ALL  # 9 bytes a point and label
+    # On a GPU the points are there too, dense, in half of the memory
+    assert width(plan(20_000, 5_000, 4_000, "cuda", memory=4.1e8)) > 0
+    assert width(plan(20_000, 5_000, 4_000, "cuda", memory=3.9e8)) == 0
+
+
+def test_a_width_that_is_given_is_taken() -> None:
+    assert plan(400, 50, 10, width=7) == of(True, kernel=True, linear=True, width=7)
+    assert plan(20_000, 5_000, 4_000, width=33) == of(False, linear=True, width=33)
+    assert width(plan(20_000, 500, 100, "cuda", width=0)) == 0
+
+
+def test_a_strength_that_is_given_is_taken() -> None:
+    assert plan(400, 50, 10, C=0.2).parts["linear"] == {"C": 0.2}
+
+
+def test_neighbours_are_searched_in_the_space_of_a_wide_layer_over_every_label() -> None:
+    assert of(True, kernel=True, width=8).space == "wide"
+    assert of(False, linear=True, width=8).space is None
+    assert of(True, kernel=True).space is None

@@ -1,0 +1,134 @@
+"""The known points: neighbours and shortlists by hand, and what changes when points come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Near, Space
+from dxml.topk import tie_order
+
+
+def embed(X: sp.csr_matrix, device: str) -> torch.Tensor:
+    """Unit rows of the first ten features and a constant."""
+    dense = torch.from_numpy(np.hstack([X[:, :10].toarray(), np.full((X.shape[0], 1), 0.1)]))
+    return torch.nn.functional.normalize(dense.float()).to(device)
+
+
+@pytest.fixture(params=["features", "embedded"])
+def either(request: pytest.FixtureRequest, known: Known) -> Known:
+    """The known points in a space of each kind, some of whose features are searched."""
+    space: Space = FeatureSpace(known.points, np.arange(40) % 3 > 0)
+    if request.param == "embedded":
+        space = EmbeddedSpace(known.points, embed)
+    return replace(known, space=space)
+
+
+def test_each_point_is_taken_off_its_own_list() -> None:
+    ids = np.array([[0, 2, 1], [2, 1, 0], [0, 1, 3], [-1, -1, -1]], np.int32)
+    cosines = np.float32([[1, 0.5, 0.2], [1, 0.9, 0.1], [0.9, 0.8, 0.7], [0, 0, 0]])
+    found, near = Near(ids, cosines).without_self()
+    assert found.tolist() == [[2, 1], [2, 0], [0, 1], [-1, -1]]
+    assert near.tolist() == np.float32([[0.5, 0.2], [1, 0.1], [0.9, 0.8], [0, 0]]).tolist()
+
+
+def test_the_nearest_of_some_queries() -> None:
+    near = Near(np.array([[0, 2, 1], [2, 1, 0]], np.int32), np.float32([[3, 2, 1], [6, 5, 4]]))
+    assert near.first(2).ids.tolist() == [[0, 2], [2, 1]]
+    assert near.first(2).cosines.tolist() == [[3, 2], [6, 5]]
+    assert near.first(9).ids.tolist() == near.ids.tolist()
+    last = near.rows(np.array([False, True]))
+    assert (last.ids.tolist(), last.cosines.tolist()) == ([[2, 1, 0]], [[6, 5, 4]])
+
+
+def test_shortlists_by_hand() -> None:
+    Y = sp.csr_matrix(np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0]], dtype=bool))
+    X = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    place = tie_order(np.array([1, 3, 2, 0]))
+    known = Known(X, Y, place, FeatureSpace(X, np.ones(3, bool)))
+    ids = np.array([[0, 1, 2], [1, -1, -1], [-1, -1, -1]], np.int32)
+    # Squares of the cosines: label 0 gets 0.64, label 1 gets 0.25 + 0.25, label 2 gets 0.25
+    near = Near(ids, np.float32([[0.8, 0.5, 0.5], [0.3, 0, 0], [0, 0, 0]]))
+    found = known.shortlist(near, 2)
+    assert found.shape == (3, 4)
+    assert [row.tolist() for row in np.split(found.indices, found.indptr[1:-1])] == [
+        [0, 1],
+        [1, 2],
+        [1, 2],  # nobody near: the most frequent
+    ]
+    assert known.shortlist(near, 1)[0].indices.tolist() == [0]
+    assert known.shortlist(near, 99)[0].indices.tolist() == [0, 1, 2]
+    assert known.shortlist(near, 99)[2].indices.tolist() == [0, 1, 2, 3]
+
+
+def test_rows_are_searched_by_the_chosen_features(known: Known) -> None:
+    searched = np.arange(40) % 2 > 0
+    known = replace(known, space=FeatureSpace(known.points, searched))
+    dense = known.points.toarray() * searched
+    dense /= np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-9)
+    cosines = dense[:6] @ dense.T
+    ids, found = known.search(known.points[:6], 99, "cpu")
+    assert ids.shape == (6, 30)
+    np.testing.assert_allclose(found, -np.sort(-cosines, axis=1), atol=1e-6)
+    for i in range(6):
+        near = ids[i][ids[i] >= 0]
+        assert len(near) == (cosines[i] > 0).sum()
+        np.testing.assert_allclose(cosines[i, near], found[i, : len(near)], atol=1e-6)
+
+
+def test_rows_are_searched_in_a_space(known: Known) -> None:
+    space = EmbeddedSpace(known.points, embed)
+    places = embed(known.points, "cpu").numpy()
+    ids, cosines = space.search(known.points[:9], 4, "cpu")
+    expected = -np.sort(-(places[:9] @ places.T), axis=1)[:, :4]
+    np.testing.assert_allclose(cosines, expected, atol=1e-6)
+    np.testing.assert_allclose(np.take_along_axis(places[:9] @ places.T, ids, 1), cosines, 1e-5)
+    assert ids.dtype == np.int32 and cosines.dtype == np.float32
+
+
+def test_labels_that_points_carry(known: Known) -> None:
+    assert known.carried.tolist() == known.labels.toarray().any(axis=0).tolist()
+    assert known.carried[1] and not known.carried[2]
+    assert (known.n_points, known.n_labels) == (30, 8)
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_points_come_and_go(either: Known, asked_before: bool) -> None:
+    """As if they had been there from the beginning, or never; the old ones stay as they were."""
+    first, last = np.arange(30) < 20, np.arange(30) >= 20
+    if asked_before:
+        either.search(either.points[:2], 3, "cpu")
+    old = either.drop(first)
+    near, every = old.search(either.points, 20, "cpu"), either.search(either.points, 30, "cpu")
+    for i in range(30):
+        kept = (every.ids[i] >= 0) & (every.ids[i] < 20)
+        np.testing.assert_allclose(near.cosines[i, : kept.sum()], every.cosines[i, kept], atol=1e-6)
+        assert near.ids[i].max() < 20
+    assert (old.points != either.points[first]).nnz == 0 and old.n_points == 20
+    wider = sp.hstack([either.labels[last], np.ones((10, 1), bool)], format="csr")
+    grown = old.add(either.points[last], wider)
+    assert (grown.points != either.points).nnz == 0
+    assert (grown.labels[:, :8] != either.labels).nnz == 0
+    assert grown.labels[:, 8].toarray().ravel().tolist() == last.tolist()
+    counts = np.asarray(grown.labels.sum(axis=0)).ravel()
+    assert grown.tie_order.tolist() == tie_order(counts).tolist()
+    ours, theirs = (each.search(either.points, 30, "cpu") for each in (grown, either))
+    np.testing.assert_allclose(ours.cosines, theirs.cosines, atol=1e-6)
+    assert (old.n_points, old.n_labels, either.n_points) == (20, 8, 30)
+
+
+def test_a_label_is_taken_off(known: Known) -> None:
+    row = 4
+    label = int(known.labels[row].indices[-1])
+    found = known.unlabel(row, label)
+    expected = known.labels.toarray()
+    assert expected[row, label]
+    expected[row, label] = False
+    assert np.array_equal(found.labels.toarray(), expected)
+    assert found.tie_order.tolist() == tie_order(expected.sum(axis=0)).tolist()
+    assert known.labels[row, label], "the old points stay as they were"
+    assert found.space is known.space

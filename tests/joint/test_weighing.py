@@ -1,0 +1,139 @@
+"""Weights by held-out points: the quality by hand, and a ladder climbed step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dxml.joint.mixture import Mixture, Opinion
+from dxml.joint.parts.protocol import Data, Options, Part, Query, Settings, Task, Trial
+from dxml.joint.points import FeatureSpace, Known, Near, tie_order_of
+from dxml.joint.weighing import Attempt, Weighing, climb
+
+NO_MIXTURE = Mixture({}, 0.0, np.float32([0]), np.float32([0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Says(Part):
+    """A part that says what it is told to, of every pair of the held-out points."""
+
+    name: ClassVar[str] = "says"
+    opinion: ClassVar[Opinion] = Opinion(default_weight=1.0)
+
+    scored: Any
+
+    @classmethod
+    def plan(cls, *_: Any) -> Settings | None:
+        return {}
+
+    @classmethod
+    def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Any:
+        raise AssertionError("it is given as it is")
+
+    def scores(self, query: Query) -> Any:
+        return self.scored[: query.X.shape[0]].ravel().astype(np.float32)
+
+    def state(self, precision: Any) -> Any:
+        return {}, {}
+
+    @classmethod
+    def restore(cls, *_: Any) -> Any:
+        raise AssertionError("it is not saved")
+
+
+def trial(Y: sp.csr_matrix, held: Any, options: Options, **parts: Part) -> Trial:
+    X = sp.csr_matrix(np.ones((Y.shape[0], 2), dtype=np.float32))
+    task = Task(Data(X, Y), options, ~held)
+    known = Known(X, Y, tie_order_of(Y), FeatureSpace(X, np.ones(2, bool)))
+    n = int(held.sum())
+    near = Near(np.full((n, 1), -1, np.int32), np.zeros((n, 1), np.float32))
+    return Trial(task, X[held], Y[held], known, near, parts)
+
+
+def of_every_label(trials: list[Trial], **opinions: Opinion) -> Weighing:
+    pairs = [sp.csr_matrix(np.ones(each.Y.shape, bool)) for each in trials]
+    return Weighing(trials, pairs, opinions, every_label=True)
+
+
+def test_quality_by_hand(options: Options) -> None:
+    """Labels 0 and 1 are told rightly. Label 2 is praised most, but only a held-out point has it.
+
+    So it comes last: P@1 is 1, and of 30 · 3 places 29 points fill one rightly and one point two.
+    """
+    group = np.arange(60) % 2
+    Y = np.eye(3, dtype=bool)[group]
+    Y[0, 2] = True
+    held = np.arange(60) < 30
+    said = np.where(Y[held], 5.0, -5.0)
+    said[:, 2] = 9.0
+    weighing = of_every_label(
+        [trial(sp.csr_matrix(Y), held, options, says=Says(said))], says=Says.opinion
+    )
+    quality, mixture = weighing.mixture()
+    assert quality == pytest.approx((1 + 31 / 90) / 2)
+    assert mixture.weights["says"] > 0
+
+
+def test_more_parts_are_weighed_with_the_others(options: Options) -> None:
+    """One part knows nothing, the other everything; each trial has its own."""
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix(np.eye(4, dtype=bool)[rng.integers(0, 4, 80)])
+    folds = [np.arange(80) % 2 == which for which in (0, 1)]
+    noise = rng.standard_normal((40, 4))
+    trials = [trial(Y, held, options, noise=Says(noise)) for held in folds]
+    weighing = of_every_label(trials, noise=Says.opinion, truth=Opinion(0.0))
+    alone, _ = weighing.mixture()
+    right = [Says(2.0 * each.Y.toarray() - 1) for each in trials]
+    together, mixture = weighing.mixture({"truth": right})
+    assert alone < 0.5 < together == pytest.approx((1 + 1 / 3) / 2)  # four labels: P@1 and P@3
+    assert mixture.weights["truth"] > 5 * abs(mixture.weights["noise"])
+    swapped, _ = weighing.mixture({"truth": right[::-1]})
+    assert swapped < together
+    assert weighing.mixture()[0] == alone, "what was added is gone again"
+
+
+def climbed(
+    qualities: list[float], first_steps: tuple[int, int], worth: float = 0.5
+) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    """The best step, the last one, and (step, the step before) of every attempt after the first."""
+    asked = []
+
+    def attempt(settings: Settings, before: Attempt | None = None) -> Attempt:
+        if before is not None:
+            asked.append((settings["step"], before.settings["step"]))
+        return Attempt(qualities[settings["step"]], NO_MIXTURE, settings, [])
+
+    ladder = [{"step": step} for step in range(len(qualities))]
+    low = attempt(ladder[first_steps[0]])
+    best, last = climb(ladder, first_steps, worth, low, attempt)
+    return best.settings["step"], last.settings["step"], asked
+
+
+def test_up_until_it_gets_worse() -> None:
+    """Steps 1 and 2 first; 3 gains 1, the top is there, and 4 loses."""
+    assert climbed([-3, -2, -1, 0, -1], (1, 2)) == (3, 4, [(2, 1), (3, 2), (4, 3)])
+
+
+def test_up_until_too_little_is_gained() -> None:
+    """Step 3 gains 0.4, less than is worth a further try, and is the best all the same."""
+    assert climbed([0, 1, 2, 2.4, 9], (1, 2)) == (3, 3, [(2, 1), (3, 2)])
+
+
+def test_down_where_the_lower_is_better() -> None:
+    """The attempt after the two first goes on from the last of them, not from the best."""
+    assert climbed([4, 3, 2, 1, 0], (2, 3)) == (0, 0, [(3, 2), (1, 3), (0, 1)])
+
+
+def test_nowhere_where_the_two_are_alike() -> None:
+    assert climbed([9, 0, 0.4, 9], (1, 2)) == (2, 2, [(2, 1)])
+    assert climbed([9, 0.4, 0, 9], (1, 2)) == (1, 2, [(2, 1)])
+    assert climbed([9, 1, 1, 9], (1, 2)) == (1, 2, [(2, 1)])  # the first of equals
+
+
+def test_the_end_of_the_ladder() -> None:
+    assert climbed([0, 1], (0, 1)) == (1, 1, [(1, 0)])
+    assert climbed([1, 0], (0, 1)) == (0, 1, [(1, 0)])
