@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from dxml._core.arrays import Arrays, listed_texts, reading, real, whole
+from dxml._core.arrays import Arrays, listed_texts, mapping, reading, real, whole
 from dxml._core.params import accept_former_names, check_params, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml._core.threads import FEW_ROWS, numba_threads
@@ -220,7 +220,7 @@ class Classifier(BaseEstimator, ABC):
     def _unpacked(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """The inverse of `_packed`; `folder` is named in errors."""
         with reading(folder):
-            model = cls(**present_names(cls, config["parameters"]))
+            model = cls(**present_names(cls, mapping(config, "parameters")))
             check_params(model)
             model.n_features_in_ = whole(config, "n_features")
             model.n_labels_ = n_labels = whole(config, "n_labels", 1)

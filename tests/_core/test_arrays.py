@@ -88,6 +88,15 @@ def test_a_damaged_sparse_matrix_is_refused(part: str, place: int, value: float,
             read("m", 3, 3)
 
 
+def test_numbers_that_are_missing_do_not_make_truth_values() -> None:
+    packed = pack_csr("m", MATRIX)
+    del packed["m.data"]
+    assert Arrays(packed).csr("m", 3, 3, truth=True).dtype == bool
+    for read in (Arrays(packed).csr, Arrays(packed).packed_csr):
+        with pytest.raises(ModelFormatError, match="'m.data' is missing"):
+            read("m", 3, 3)
+
+
 def test_leaves_must_say_something() -> None:
     packed = pack_csr("m", MATRIX - 2 * MATRIX)
     assert Arrays(packed).csr("m", 3, 3).nnz == 3
@@ -194,7 +203,7 @@ def test_settings_of_a_saved_model_are_checked(tmp_path: Path) -> None:
         ("n_features", 13, "'points.shape' must be any × 13, is 40 × 12"),
         ("label_names", ["a"], "'label_names' must have 6 entries, has 1"),
         ("parameters", {"power": "x"}, "power of KNN must be"),
-        ("parameters", [], "must be a mapping"),
+        ("parameters", [], "'parameters' must be an object"),
         ("state", {"n_neighbors": 10**12}, "'n_neighbors' must be 1 to 40"),
         ("seconds", {"fit": "long"}, "'fit' must be a number"),
         ("method", ["knn"], "unknown method"),

@@ -54,7 +54,7 @@ def test_sparse_matrices_pack(tmp_path: Path) -> None:
     values = sp.csr_matrix(np.array([[0.5, 0], [0, 2]], dtype=np.float32))
     write_folder(tmp_path, {}, {**pack_csr("Y", labels), **pack_csr("X", values)})
     _, arrays = read_folder(tmp_path)
-    assert (arrays.csr("Y", 3, 2) != labels).nnz == 0
+    assert (arrays.csr("Y", 3, 2, truth=True) != labels).nnz == 0
     assert np.array_equal(arrays.csr("X", 2, 2).toarray(), values.toarray())
 
 

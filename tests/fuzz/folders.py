@@ -48,7 +48,7 @@ from dxml.exceptions import DxmlError, ModelFormatError
 from dxml.methods import METHODS, TAGGER, load_model, method_class, saved_method
 from dxml.tagging.tagger import Columns, TextTagger
 
-LIMIT = 20  # seconds that a trial may take
+LIMIT = 60  # seconds that a trial may take: odd types may have to be compiled for
 BAD = ("signal", "hang", "wrong kind")
 QUICK: dict[str, dict[str, Any]] = {
     "joint": {"width": 8, "epochs": 1},

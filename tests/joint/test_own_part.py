@@ -16,13 +16,14 @@ import pytest
 import scipy.sparse as sp
 
 from dxml import load_model
+from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml._core.storage import read_folder
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import ModelFormatError
 from dxml.joint import Joint
 from dxml.joint.mixture import Opinion
-from dxml.joint.parts.protocol import Arrays, Lesson, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
 from dxml.joint.plan import PARTS
 from dxml.joint.points import Known
 
@@ -64,12 +65,12 @@ class Centroids(Part):
         found: npt.NDArray[np.float32] = (query.X @ self.means.T)[rows, query.pairs.indices]
         return found
 
-    def state(self, precision: Precision) -> tuple[dict[str, Any], Arrays]:
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         return {}, {"centroid.means": self.means}
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        return cls(np.asarray(arrays["centroid.means"]))
+        return cls(arrays.floats("centroid.means", known.n_labels, known.points.shape[1]))
 
     def add(self, lesson: Lesson) -> Part:
         return self._of(lesson.after)
@@ -255,7 +256,7 @@ def test_old_models_do_not_mind(folder: Path, there: bool, monkeypatch: pytest.M
         monkeypatch.delitem(PARTS, "centroid")
     model = load_model(folder)
     assert isinstance(model, Joint)
-    stored = read_folder(folder)[1]["mixture.weights"].tolist()
+    stored = read_folder(folder)[1].floats("mixture.weights", None).tolist()
     assert "centroid" not in model.plan_.parts and "centroid" not in model.mixture_.weights
     assert set(model.mixture_.weights) == set(model.parts_)
     in_order = [model.mixture_.weights[name].tolist() for name in sorted(model.mixture_.weights)]

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from dxml._core.sparse import plain_csr
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["HELP", "Arrays", "flag", "listed_texts", "reading", "real", "reals", "whole"]
+__all__ = ["HELP", "Arrays", "flag", "listed_texts", "mapping", "reading", "real", "reals", "whole"]
 
 HELP = "Restore the folder from a copy or train again."
 MOST_SCALE = 1e36  # of an int8's step: 127 of them are a float32
@@ -102,9 +102,20 @@ class Arrays:
             raise self._wrong(name, "must hold row boundaries that never fall")
         return array
 
-    def csr(self, name: str, rows: Size, columns: Size, *, positive: bool = False) -> sp.csr_matrix:
-        """A sparse matrix as `dxml._core.storage.pack_csr` lays it out, over the very arrays."""
-        packed = self.packed_csr(name, rows, columns)
+    def csr(
+        self,
+        name: str,
+        rows: Size,
+        columns: Size,
+        *,
+        truth: bool = False,
+        positive: bool = False,
+    ) -> sp.csr_matrix:
+        """A sparse matrix as `dxml._core.storage.pack_csr` lays it out, over the very arrays.
+
+        `truth` says whether it is one of truth values; those have no data.
+        """
+        packed = self.packed_csr(name, rows, columns, truth=truth)
         indices, data = packed[f"{name}.indices"], packed.get(f"{name}.data")
         if indices.dtype != np.int32:
             raise self._wrong(f"{name}.indices", f"must be of int32, is of {indices.dtype}")
@@ -125,7 +136,7 @@ class Arrays:
         scale = self.floats(f"{name}.scale", array.shape[0], least=0, most=MOST_SCALE)
         return {name: array, f"{name}.scale": scale}
 
-    def packed_csr(self, name: str, rows: Size, columns: Size) -> Named:
+    def packed_csr(self, name: str, rows: Size, columns: Size, *, truth: bool = False) -> Named:
         """A sparse matrix for `dxml._core.precision.unpack_sparse`."""
         shape = self._of(f"{name}.shape", (2,), "int64")
         indices = self._of(f"{name}.indices", (None,), "int32", "uint16")
@@ -139,7 +150,7 @@ class Arrays:
             f"{name}.indptr": self.starts(f"{name}.indptr", found[0], len(indices)),
         }
         self._check_range(f"{name}.indices", indices, 0, found[1])
-        if f"{name}.data" not in self:
+        if truth:
             return packed
         data = self._of(f"{name}.data", (len(indices),), "float32", "float16", "int8")
         packed[f"{name}.data"] = data
@@ -251,6 +262,14 @@ def flag(config: Mapping[str, Any], name: str) -> bool:
     value = config[name]
     if not isinstance(value, bool):
         raise ValueError(f"{name!r} must be true or false, is {value!r:.40}")
+    return value
+
+
+def mapping(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object of a config."""
+    value = config[name]
+    if not isinstance(value, dict):
+        raise ValueError(f"{name!r} must be an object, is {value!r:.40}")
     return value
 
 

@@ -145,5 +145,7 @@ class KNN(Classifier):
         self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
         self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
         self.points_ = arrays.csr("points", None, self.n_features_in_)
-        self.train_labels_ = arrays.csr("train_labels", self.points_.shape[0], self.n_labels_)
+        self.train_labels_ = arrays.csr(
+            "train_labels", self.points_.shape[0], self.n_labels_, truth=True
+        )
         self.neighbours_ = Neighbours(self.points_)

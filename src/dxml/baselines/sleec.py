@@ -353,7 +353,7 @@ class SLEEC(Classifier):
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.train_labels_ = arrays.csr("train_labels", None, self.n_labels_)
+        self.train_labels_ = arrays.csr("train_labels", None, self.n_labels_, truth=True)
         self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
         self.power_ = real(config, "power")
         self.learners_ = []

@@ -97,7 +97,7 @@ def _unpack(arrays: Arrays) -> dict[str, Dataset]:
     return {
         part: Dataset(
             arrays.csr(f"{part}.X", None, sizes["features"]),
-            arrays.csr(f"{part}.Y", None, sizes["labels"]),
+            arrays.csr(f"{part}.Y", None, sizes["labels"], truth=True),
             label_names=names["labels"],
             feature_names=names["features"],
         )

@@ -92,7 +92,7 @@ class Ensemble:
         """The inverse of `state`, for points of this shape."""
         n, d = shape
         points = unpack_sparse("points", arrays.packed_csr("points", n, d))
-        labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order)))
+        labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order), truth=True))
         searched = arrays.flags("searched", d)
         known = Known(points, labels, tie_order, FeatureSpace(points, searched))
         parts = {

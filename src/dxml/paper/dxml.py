@@ -369,7 +369,7 @@ class DXML(Classifier):
         dim = self.encoder_.dim
         self.label_vectors_ = arrays.floats("label_vectors", n_labels, dim)
         self.isolated_labels_ = arrays.ids("isolated_labels", None, below=n_labels)
-        self.train_labels_ = arrays.csr("train_labels", None, n_labels)
+        self.train_labels_ = arrays.csr("train_labels", None, n_labels, truth=True)
         self.index_ = PartitionedIndex.from_arrays(arrays, dim, self.train_labels_.shape[0])
 
 

@@ -53,10 +53,6 @@ class Frequency(Part):
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         return cls(log_frequency(task.learnt[1]))
 
-    @property
-    def settings(self) -> Settings:
-        return {}
-
     def scores(self, query: Query) -> Floats:
         return self.by_label[query.pairs.indices]
 

@@ -277,9 +277,9 @@ class Part(ABC):
         return False
 
     @property
-    @abstractmethod
     def settings(self) -> Settings:
         """Those that it was fitted with, as `plan` gives them."""
+        return {}
 
     @abstractmethod
     def scores(self, query: Query) -> Floats:
