@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml.exceptions import ModelFormatError
 from dxml.joint.ensemble import Ensemble, every_pair, space_of
@@ -55,7 +56,7 @@ def ensemble(
     """The parts, with those that every model has."""
     every: tuple[Part, ...] = (*parts, Frequency(log_frequency(known.labels)), vote or Vote())
     own = {part.name: part for part in every}
-    plan = Plan(every_label, {name: part.state("float32")[0] for name, part in own.items()})
+    plan = Plan(every_label, {name: part.settings for name, part in own.items()})
     searched = np.ones(40, dtype=bool) if searched is None else searched
     known = replace(known, space=space_of(plan, own, known.points, searched))
     return Ensemble(plan, known, own, searched, n_candidates)
@@ -148,7 +149,8 @@ def test_saved_and_restored(
         searched=np.arange(40) != 3,
         n_candidates=5,
     )
-    again = Ensemble.restore(*some.state(precision), known.tie_order)
+    config, arrays = some.state(precision)
+    again = Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
     assert again.plan == some.plan and set(again.parts) == {"frequency", "vote", *names}
     assert again.parts["vote"] == Vote(7, 8.0) and again.n_candidates == 5
     assert np.array_equal(again.searched, some.searched)
@@ -173,7 +175,7 @@ def test_a_part_that_is_not_known(known: Known) -> None:
     config, arrays = ensemble(known, True).state("float32")
     config["parts"]["oracle"] = {}
     with pytest.raises(ModelFormatError, match="a part 'oracle' that this dxml does not know"):
-        Ensemble.restore(config, arrays, known.tie_order)
+        Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
 
 
 def test_a_query_without_a_neighbour_gets_no_votes(known: Known) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml._core.arrays import Arrays
 from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint.ensemble import every_pair
@@ -107,7 +108,8 @@ def test_it_must_earn_its_place_beside_another_head(task: Task) -> None:
 
 def test_saved_and_restored(known: Known, task: Task) -> None:
     part = LinearPart.fit(task, {"C": 0.3})
-    again = LinearPart.restore(*part.state("float32"), known)
+    config, arrays = part.state("float32")
+    again = LinearPart.restore(config, Arrays(arrays), known)
     assert (again.head.weights != part.head.weights).nnz == 0 and again.C == 0.3
     near = known.search(known.points, 3, "cpu")
     for every in (True, False):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from dxml._core.arrays import Arrays
 from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint.ensemble import every_pair
@@ -60,7 +61,7 @@ def test_saved_and_restored(known: Known, task: Task) -> None:
     part = WidePart.fit(task, SETTINGS)
     config, arrays = part.state("float32")
     assert config == {**SETTINGS, "history": list(part.history)}
-    again = WidePart.restore(config, arrays, known)
+    again = WidePart.restore(config, Arrays(arrays), known)
     assert again.history == part.history and again.epochs == 5
     assert np.array_equal(again.head.scores(known.points, CPU), part.head.scores(known.points, CPU))
 
