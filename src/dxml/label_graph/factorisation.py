@@ -205,7 +205,8 @@ def one_thread() -> Iterator[int]:
 @contextmanager
 def _workers(device: torch.device) -> Iterator[_Workers]:
     with one_thread() as threads:
-        with ThreadPoolExecutor(threads) as pool:
+        # OpenMP counts threads by thread: each worker is told for itself.
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             yield _Workers(pool, device)
 
 
