@@ -1,8 +1,12 @@
-"""Lloyd's k-means, to cut the embedded points into cells.
+"""Lloyd's k-means, which partitions the embedded points into cells.
 
-scikit-learn's runs in an order that depends on its threads, so that two fits differ in the last
-bits and then in a cell; this one repeats itself. Centres are learned on a sample of at most
-`POINTS_PER_CELL` points a cell, which moves them little and bounds the time.
+The centres are learned on a sample of at most `POINTS_PER_CELL` points a cell: this bounds the time
+and moves the centres little. The result is the same for any number of threads.
+
+scikit-learn's `KMeans` gives other bits with two threads than with one. With one thread it takes
+0.6 to 1.4 times as long as this one, and its sum of squared distances is at most 0.1 % smaller
+(10,000 × 100 and 15,000 × 300 random unit vectors, 16 and 64 cells). It would change the rankings
+of saved experiments and win nothing, so ours stays.
 """
 
 from __future__ import annotations
@@ -13,9 +17,9 @@ import scipy.sparse as sp
 
 __all__ = ["kmeans", "nearest_centre"]
 
-POINTS_PER_CELL = 512
-SEED_POINTS_PER_CELL = 32
-ITERATIONS = 25
+POINTS_PER_CELL = 512  # in the sample that centres are learned on
+SEED_POINTS_PER_CELL = 32  # in the sample that the first centres are drawn from
+ITERATIONS = 25  # at most
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -29,7 +33,7 @@ def kmeans(
         return points.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
     n_sample = min(len(points), POINTS_PER_CELL * n_cells)
     sample = points[np.sort(rng.choice(len(points), n_sample, replace=False))]
-    centres = _spread_rows(sample, n_cells, rng)
+    centres = _plus_plus(sample, n_cells, rng)
     cell = None
     for _ in range(iterations):
         previous, (cell, distance) = cell, nearest_centre(sample, centres)
@@ -56,10 +60,10 @@ def nearest_centre(points: Floats, centres: Floats, rows: int = 16_384) -> tuple
     return cell, np.maximum(distance, 0)
 
 
-def _spread_rows(points: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """k-means++: each starting row is drawn by its squared distance to those already chosen.
+def _plus_plus(points: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """k-means++: draw first centres with probability ∝ squared distance to those drawn before.
 
-    Arthur and Vassilvitskii, SODA 2007; on a sample, since it looks at every point `count` times.
+    Arthur and Vassilvitskii, SODA 2007. It is run on a sample, since it takes `count` passes.
     """
     n = min(len(points), SEED_POINTS_PER_CELL * count)
     points = points[rng.choice(len(points), n, replace=False)]
