@@ -6,6 +6,7 @@ from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from dxml._core.params import parameters_of
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
 from dxml.text import TextFeatures
-from dxml.text.features import _BLOCK
+from dxml.text._counting import BLOCK
 
 TEXTS = ["The fish, the sea!", "Fish soup", "", "a soup of Soup and SOUP", "Über die See: 42 x"]
 
@@ -86,6 +87,7 @@ def test_scikit_learn_gives_the_same(settings: dict[str, int]) -> None:
     np.testing.assert_allclose(lengths[np.diff(fitted.indptr) > 0], 1, rtol=1e-6)
 
 
+@hypothesis.settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=6), st.booleans())
 def test_any_text_gives_what_scikit_learn_gives(texts: list[str], grams: bool) -> None:
     texts = [*texts, "aa bb", "aa cc"]
@@ -94,12 +96,12 @@ def test_any_text_gives_what_scikit_learn_gives(texts: list[str], grams: bool) -
 
 
 def test_a_text_has_the_same_row_alone_and_among_many() -> None:
-    texts = [f"w{i % 7} w{i % 11} all w{i}" for i in range(2 * _BLOCK + 3)]
+    texts = [f"w{i % 7} w{i % 11} all w{i}" for i in range(2 * BLOCK + 3)]
     features = TextFeatures(char_ngrams=3)
     X = features.fit_transform(texts)
     assert_same(features.transform(texts), X)
     assert_same(features.transform(iter(texts)), X)
-    for row in (0, _BLOCK, 2 * _BLOCK + 2):
+    for row in (0, BLOCK, 2 * BLOCK + 2):
         assert_same(features.transform([texts[row]]), X[row])
     assert features.transform([]).shape == (0, X.shape[1])
 

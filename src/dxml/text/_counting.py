@@ -1,0 +1,84 @@
+"""Count the terms of texts, and learn which terms become columns and their idf."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, vstack
+
+from dxml.progress import Stage
+from dxml.text._tokens import Find, TermIds
+
+__all__ = ["count_terms", "join_rows", "learn_terms"]
+
+BLOCK = 1000  # texts counted at a time
+Terms = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
+
+
+def _blocks(texts: Sequence[str], stage: Stage) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), BLOCK):
+        block = texts[start : start + BLOCK]
+        yield block
+        stage.advance(len(block))
+
+
+def count_terms(texts: Sequence[str], cutter: TermIds, stage: Stage) -> list[csr_matrix]:
+    """Term counts, a matrix of shape (texts of a block, largest id + 1) for each block of texts."""
+    blocks = []
+    for block in _blocks(texts, stage):
+        ids, row_ends = array("i"), array("i", [0])
+        for text in block:
+            ids.extend(cutter.ids(text))
+            row_ends.append(len(ids))
+        indices = np.array(ids, dtype=np.int32)
+        ones = np.ones(indices.size, dtype=np.int32)
+        shape = (len(block), int(indices.max(initial=-1)) + 1)
+        counts = csr_matrix((ones, indices, np.array(row_ends, dtype=np.int32)), shape=shape)
+        counts.sum_duplicates()
+        blocks.append(counts)
+    return blocks
+
+
+def join_rows(blocks: list[csr_matrix], width: int) -> csr_matrix:
+    """The blocks stacked into one matrix with `width` columns."""
+    for block in blocks:
+        block.resize(block.shape[0], width)
+    if len(blocks) == 1:
+        return blocks[0]
+    return csr_matrix(vstack([csr_matrix((0, width), dtype=np.int32), *blocks], format="csr"))
+
+
+def learn_terms(
+    texts: Sequence[str], cutter: Callable[[Find], TermIds], min_df: int, stage: Stage
+) -> Terms:
+    """(term → column, idf, counts) of the terms that occur in `min_df` or more texts."""
+    seen: defaultdict[str, int] = defaultdict()
+    seen.default_factory = seen.__len__
+    blocks = count_terms(texts, cutter(seen.__getitem__), stage)
+    df = np.zeros(len(seen), dtype=np.int64)
+    for counts in blocks:
+        df[: counts.shape[1]] += np.bincount(counts.indices, minlength=counts.shape[1])
+    kept = sorted(term for term, id in seen.items() if df[id] >= min_df)
+    ids = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
+    columns = np.full(len(seen), -1, dtype=np.int32)
+    columns[ids] = np.arange(len(kept), dtype=np.int32)
+    idf = np.full(len(kept), 1 + len(texts), dtype=np.float32)
+    idf /= df[ids].astype(np.float32) + np.float32(1)
+    np.log(idf, out=idf)
+    idf += 1.0
+    renamed = [_rename(counts, columns, len(kept)) for counts in blocks]
+    return {term: column for column, term in enumerate(kept)}, idf, join_rows(renamed, len(kept))
+
+
+def _rename(counts: csr_matrix, columns: npt.NDArray[np.int32], width: int) -> csr_matrix:
+    """`counts` with column i moved to `columns[i]`, or dropped where that is -1."""
+    indices = columns[counts.indices]
+    known = indices >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])[counts.indptr].astype(np.int32)
+    renamed = csr_matrix((counts.data[known], indices[known], ends), shape=(counts.shape[0], width))
+    renamed.sort_indices()
+    return renamed
