@@ -81,7 +81,7 @@ def test_context_counts_of_some_rows_and_columns(walks):
 def test_huffman_depths_by_hand():
     tree = huffman_tree(np.array([8, 4, 2, 1, 1]))
     depth = [
-        sum(lo <= p < hi for lo, hi in zip(tree.low, tree.high, strict=True)) for p in tree.place
+        sum(lo <= p < hi for lo, hi in zip(tree.low, tree.high, strict=True)) for p in tree.position
     ]
     assert depth == [1, 2, 3, 4, 4]
 
@@ -94,7 +94,7 @@ def test_chances_of_the_leaves_sum_to_one():
     for place in range(20):
         for node in np.flatnonzero((tree.low <= place) & (place < tree.high)):
             leaves[place] *= left[node] if place < tree.middle[node] else 1 - left[node]
-    assert sorted(tree.place.tolist()) == list(range(20))
+    assert sorted(tree.position.tolist()) == list(range(20))
     assert leaves.sum() == pytest.approx(1)
 
 
@@ -121,7 +121,7 @@ def naive_losses(problem, counts: np.ndarray, U, V):
                 noise = torch.from_numpy(problem.noise)
                 pair = log_sigmoid(s[o]) + (noise * log_sigmoid(-s))[others].sum()
             else:
-                tree, place = problem.tree, problem.tree.place[o]
+                tree, place = problem.tree, problem.tree.position[o]
                 path = np.flatnonzero((tree.low <= place) & (place < tree.high))
                 sign = torch.from_numpy(np.where(place < tree.middle[path], 1.0, -1.0))
                 pair = log_sigmoid(sign * s[path]).sum()

@@ -1,1 +1,1 @@
-"""What every room stands on: parameters, checks, storage, seeds, threads, sparse rows."""
+"""Shared by all other folders: parameters, input checks, storage, seeds, threads, sparse rows."""

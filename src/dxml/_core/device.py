@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""Choose between CPU and GPU, and how much memory training may use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dxml.exceptions import ParameterError
 
 __all__ = ["memory_for", "resolve_device"]
 
-USUAL_MEMORY = 8e9
+DEFAULT_MEMORY = 8e9  # bytes
 
 
 def resolve_device(device: str) -> str:
@@ -22,9 +22,9 @@ def resolve_device(device: str) -> str:
 
 
 def memory_for(device: str) -> float:
-    """Bytes that training may take where nobody says how many: more on a GPU that has a lot."""
+    """Default memory budget of training in bytes: a quarter of a GPU's memory if that is more."""
     if device == "cpu":
-        return USUAL_MEMORY
+        return DEFAULT_MEMORY
     import torch
 
-    return max(USUAL_MEMORY, torch.cuda.get_device_properties(device).total_memory / 4)
+    return max(DEFAULT_MEMORY, torch.cuda.get_device_properties(device).total_memory / 4)

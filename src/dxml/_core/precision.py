@@ -1,7 +1,7 @@
-"""Arrays of a model in fewer bytes: float16, or int8 with a scale a row.
+"""Arrays of a model in fewer bytes: float16, or int8 with one scale per row.
 
-`pack` gives what is saved, `unpack` gives float32 back. Who trains a model packs and unpacks it
-once, so that the model in memory ranks exactly like the one on disk.
+`pack` returns the arrays to save, `unpack` returns float32. After training, a model is packed and
+unpacked once, so that the model in memory ranks exactly like the one on disk.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ __all__ = ["Precision", "pack", "pack_sparse", "unpack", "unpack_sparse"]
 
 Precision = Literal["float32", "float16", "int8"]
 Arrays = dict[str, npt.NDArray[Any]]
-LARGEST = 127
-HALF = (2.0**-10, 65504.0)  # where the largest number of an array must lie for float16
+MAX_INT8 = 127
+FLOAT16_RANGE = (2.0**-10, 65504.0)  # that the largest value of an array must lie in
 
 
 def pack(name: str, array: npt.NDArray[np.float32], precision: Precision) -> Arrays:
-    """A dense array of one or two dimensions; of one dimension it keeps its float32."""
+    """A dense array of one or two dimensions; one-dimensional arrays stay float32."""
     if precision == "float32" or array.ndim == 1:
         return {name: array}
     if precision == "float16":
         return {name: _half(array)}
-    scale = np.abs(array).max(axis=1, initial=0).astype(np.float32) / LARGEST
+    scale = np.abs(array).max(axis=1, initial=0).astype(np.float32) / MAX_INT8
     steps = np.divide(array, scale[:, None], out=np.zeros_like(array), where=scale[:, None] > 0)
     return {name: np.rint(steps).astype(np.int8), f"{name}.scale": scale}
 
 
 def _half(values: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """As float16, unless its range is too small for them."""
+    """As float16, or unchanged where the values are outside the range of float16."""
     largest = float(np.abs(values).max(initial=0))
-    fits = largest == 0 or HALF[0] <= largest <= HALF[1]
+    fits = largest == 0 or FLOAT16_RANGE[0] <= largest <= FLOAT16_RANGE[1]
     return values.astype(np.float16) if fits else values
 
 
@@ -47,7 +47,7 @@ def unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.
 
 
 def pack_sparse(name: str, matrix: sp.csr_matrix, precision: Precision) -> Arrays:
-    """A sparse matrix; column ids take two bytes where there are no more than 65,536 columns."""
+    """A sparse matrix; column ids are uint16 where there are at most 65,536 columns."""
     ids = matrix.indices.astype(np.uint16) if matrix.shape[1] <= 1 << 16 else matrix.indices
     packed: Arrays = {
         f"{name}.indptr": matrix.indptr,
@@ -64,7 +64,7 @@ def pack_sparse(name: str, matrix: sp.csr_matrix, precision: Precision) -> Array
     filled = np.flatnonzero(lengths)
     if len(filled):
         starts = matrix.indptr[:-1][filled]
-        scale[filled] = np.maximum.reduceat(np.abs(matrix.data), starts) / LARGEST
+        scale[filled] = np.maximum.reduceat(np.abs(matrix.data), starts) / MAX_INT8
     spread = np.repeat(scale, lengths)
     steps = np.divide(matrix.data, spread, out=np.zeros_like(matrix.data), where=spread > 0)
     return packed | {f"{name}.data": np.rint(steps).astype(np.int8), f"{name}.scale": scale}

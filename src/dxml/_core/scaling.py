@@ -1,6 +1,7 @@
-"""Feature scaling: rows to unit length, or columns to mean 0 and spread 1.
+"""Feature scaling: rows to length 1, or columns to mean 0 and standard deviation 1.
 
-Bags of words want the first, dense measurements the second; ``auto`` looks at how full X is.
+The first suits bags of words, the second dense measurements. ``auto`` decides by the share of
+non-zeros in X.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from dxml._core.sparse import plain_csr
 __all__ = ["FeatureScaler", "Scaling", "fit_scaler", "is_dense"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
-DENSE = 0.5  # share of non-zeros from which on ``auto`` takes X for dense measurements
-ROUNDING = 1e-6  # of a column's mean: a spread that float32 cannot tell from none
+DENSE_SHARE = 0.5  # share of non-zeros above which ``auto`` treats X as dense measurements
+MIN_RELATIVE_SPREAD = 1e-6  # of a column's mean; less is float32 rounding of a constant column
 
 
 def is_dense(X: sp.csr_matrix) -> bool:
-    """Whether X is over half full, as measurements are and bags of words are not."""
-    return bool(X.nnz > DENSE * X.shape[0] * X.shape[1])
+    """Whether more than half of X is non-zero, as in measurements but not in bags of words."""
+    return bool(X.nnz > DENSE_SHARE * X.shape[0] * X.shape[1])
 
 
 @numba.njit(cache=True)
 def _to_length_one(indptr, data, out):  # type: ignore[no-untyped-def]
-    """Compiled, since one point is scaled as often as many are; rows without a length stay 0."""
+    """Divide each row by its length; zero rows stay zero. Compiled for speed on single rows."""
     for i in range(indptr.shape[0] - 1):
         square = 0.0
         for j in range(indptr[i], indptr[i + 1]):
@@ -47,7 +48,7 @@ class FeatureScaler:
     Attributes
     ----------
     mean, spread : float32 arrays of shape (n_features,) or None
-        Of each column, where columns are scaled.
+        Mean and standard deviation of each column; None where columns are not scaled.
     rows : bool
         Whether each row is then divided by its length.
     """
@@ -67,7 +68,7 @@ class FeatureScaler:
         return plain_csr(data, X.indices, X.indptr, X.shape)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What a saved model holds of it."""
+        """The arrays for a saved model."""
         saved: dict[str, npt.NDArray[Any]] = {"scaler.rows": np.array([self.rows])}
         if self.mean is not None and self.spread is not None:
             saved |= {"scaler.mean": self.mean, "scaler.spread": self.spread}
@@ -95,5 +96,5 @@ def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
     zeros = n - np.bincount(X.indices, minlength=columns)
     square = np.bincount(X.indices, (values - mean[X.indices]) ** 2, columns) + zeros * mean**2
     spread = np.sqrt(square / n)
-    spread[spread <= ROUNDING * np.abs(mean)] = 1
+    spread[spread <= MIN_RELATIVE_SPREAD * np.abs(mean)] = 1
     return FeatureScaler(mean.astype(np.float32), spread.astype(np.float32), rows=True)

@@ -1,4 +1,4 @@
-"""A saved model is a folder anyone can open: ``config.json`` and a safetensors file.
+"""A saved model is a folder in open formats: ``config.json`` and a safetensors file.
 
 The arrays go to a file with a fresh name, and ``config.json``, which names that file, is replaced
 last and in one step. A crash at any moment leaves the old model or the new one; files and names are

@@ -1,4 +1,4 @@
-"""How many threads a piece of work is worth.
+"""Limit the number of threads for small pieces of work.
 
 A step of a small network takes a fraction of a millisecond; waking a second thread for each of its
 operations costs more than it saves, and on a busy machine a hundred times more.

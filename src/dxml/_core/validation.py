@@ -1,7 +1,7 @@
-"""The only place where arrays are doubted: below this line they are trusted.
+"""Checks of the arrays that users pass; code behind these functions relies on them.
 
-`check_features` gives float32 CSR, `check_labels` gives boolean CSR, both with sorted indices and
-without duplicates; the caller's own arrays are never changed.
+`check_features` returns float32 CSR, `check_labels` boolean CSR. Both have sorted indices and no
+duplicates. The caller's arrays are never changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "is_indicator",
 ]
 
-_NUMBERS = "buif"  # kinds of dtypes: truth values, whole and real numbers
+_NUMBERS = "buif"  # dtype kinds: bool, unsigned, int, float
 
 
 def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
@@ -243,7 +243,7 @@ def _frame_values(table: Any) -> Any:
     if not _is_frame(table):
         return table
     values = table.to_numpy()
-    if values.dtype == object:  # so are columns of different kinds, whole numbers and truth values
+    if values.dtype == object:  # mixed column types, such as int and bool
         try:
             return values.astype(np.float64)
         except (TypeError, ValueError):

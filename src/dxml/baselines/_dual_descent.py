@@ -6,8 +6,9 @@ of value 1,
 
     min_α ½ αᵀ Q α − Σ_i α_i,  α ≥ 0,  Q_ij = t_i t_j (xᵢᵀ xⱼ + 1) + [i = j] / (2C),
 
-and w = Σ_i α_i t_i xᵢ. liblinear solves the same, but draws its random order from one generator for
-the whole process, so that training in several threads does not repeat; here a label has its own.
+and w = Σ_i α_i t_i xᵢ. liblinear solves the same problem, but takes its random order from one
+generator per process, so training in several threads is not reproducible. Here each label has a
+generator of its own.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _descend(  # type: ignore[no-untyped-def]
     alpha = np.zeros(n, np.float32)
     active = np.arange(n)
     size = n
-    highest = np.float32(np.inf)  # gradients above it are shrunk away
+    highest = np.float32(np.inf)  # points with larger gradients are shrunk (skipped)
     for _ in range(passes):
         state = _shuffle(active, size, state)
         largest, smallest = np.float32(-np.inf), np.float32(np.inf)
@@ -134,7 +135,7 @@ def _descend(  # type: ignore[no-untyped-def]
         if largest - smallest <= tolerance:
             if size == n:
                 break
-            size = n  # look at the shrunk points once more
+            size = n  # one more pass over all points, shrunk ones included
             highest = np.float32(np.inf)
         else:
             highest = largest if largest > 0 else np.float32(np.inf)

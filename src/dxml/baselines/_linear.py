@@ -1,14 +1,14 @@
-"""What the linear methods share: ridge and logistic regression, and ranking by a product.
+"""Shared by the linear methods: ridge and logistic regression, and ranking by a product.
 
 Ridge regression with an intercept that is not penalised,
 
     min_{W, b} ‖X W + 1 bᵀ − T‖² + α ‖W‖²   ⇔   (Cᵀ C + α I) W = Cᵀ T,  C = X − 1 μᵀ,
 
-needs of X only the product of its Gram matrix Cᵀ C with a block of columns. `Gram` holds that
-matrix where there are few features, and otherwise multiplies by X and Xᵀ without centring them.
+needs only products of the Gram matrix Cᵀ C with blocks of columns. `Gram` stores that matrix where
+there are few features, and otherwise multiplies by X and Xᵀ without centring them.
 
-Rankings are computed a row at a time in a fixed order, so a point has the same scores alone and in
-a batch, and only one row of scores is held by each thread.
+Rankings are computed row by row in a fixed order, so a point has the same scores alone and in a
+batch, and each thread stores only one row of scores.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "ridge",
 ]
 
-DIRECT = 6000  # features up to which the Gram matrix is held: 288 MB
+MAX_DIRECT = 6000  # features (or labels) up to which a square matrix is stored: 288 MB
 
 Loss = Literal["squared_hinge", "logistic"]
 Floats = npt.NDArray[np.float32]
@@ -80,7 +80,7 @@ class LinearMap:
 
 @dataclass(frozen=True)
 class LowRankScores:
-    """x ↦ encoder(x)ᵀ decoder + offset: label scores through a short code.
+    """x ↦ encoder(x)ᵀ decoder + offset: label scores through a code of m numbers.
 
     Attributes
     ----------
@@ -88,16 +88,16 @@ class LowRankScores:
         From n_features to m numbers.
     decoder : float32 array of shape (m, n_labels)
     offset : float32 array of shape (n_labels,)
-        −∞ for labels that are never named.
+        −∞ for labels that are never ranked.
     """
 
     encoder: LinearMap
     decoder: Floats
     offset: Floats
 
-    def rank(self, X: sp.csr_matrix, k: int, place: Ids) -> TopK:
+    def rank(self, X: sp.csr_matrix, k: int, tie_order: Ids) -> TopK:
         """The k best labels of each row of X."""
-        return rank_product(self.encoder.apply(X), self.decoder, self.offset, k, place)
+        return rank_product(self.encoder.apply(X), self.decoder, self.offset, k, tie_order)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The parts under the names of a saved model."""
@@ -121,7 +121,7 @@ class Gram:
     dense : float64 array of shape (n_features, n_features), or None with many features
     """
 
-    def __init__(self, X: sp.csr_matrix, direct: int = DIRECT) -> None:
+    def __init__(self, X: sp.csr_matrix, direct: int = MAX_DIRECT) -> None:
         self.X = X
         self.n_samples, self.n_features = X.shape
         self.transposed = X.T.tocsr()
@@ -234,12 +234,12 @@ def logistic(X: sp.csr_matrix, y: npt.NDArray[np.bool_], C: float) -> tuple[Doub
 
 
 def label_offset(offset: npt.NDArray[Any], label_frequency: npt.NDArray[np.int64]) -> Floats:
-    """The scores' offset, with −∞ for labels that training never saw: they are never named."""
+    """The scores' offset, with −∞ for labels without a training point, which are never ranked."""
     return np.where(label_frequency > 0, offset, -np.inf).astype(np.float32)
 
 
 @numba.njit(cache=True, parallel=True)
-def _rank_product(codes, decoder, offset, place, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
+def _rank_product(codes, decoder, offset, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
     n = codes.shape[0]
     for chunk in numba.prange(n_chunks):
         row = np.empty(offset.shape[0], dtype=np.float32)
@@ -252,12 +252,12 @@ def _rank_product(codes, decoder, offset, place, n_chunks, ids, scores):  # type
             filled = 0
             for label in range(row.shape[0]):
                 if row[label] > -np.inf:
-                    filled = insert_best(ids[i], scores[i], filled, label, row[label], place)
+                    filled = insert_best(ids[i], scores[i], filled, label, row[label], tie_order)
 
 
 @numba.njit(cache=True, parallel=True)
 def _rank_sparse(  # type: ignore[no-untyped-def]
-    indptr, indices, data, starts, labels, weights, offset, place, n_chunks, ids, scores
+    indptr, indices, data, starts, labels, weights, offset, tie_order, n_chunks, ids, scores
 ):
     n = indptr.shape[0] - 1
     for chunk in numba.prange(n_chunks):
@@ -270,36 +270,36 @@ def _rank_sparse(  # type: ignore[no-untyped-def]
             filled = 0
             for label in range(row.shape[0]):
                 if row[label] > -np.inf:
-                    filled = insert_best(ids[i], scores[i], filled, label, row[label], place)
+                    filled = insert_best(ids[i], scores[i], filled, label, row[label], tie_order)
 
 
-def rank_product(codes: Floats, decoder: Floats, offset: Floats, k: int, place: Ids) -> TopK:
-    """The k best labels of each row of ``codes @ decoder + offset``; −∞ is no candidate.
+def rank_product(codes: Floats, decoder: Floats, offset: Floats, k: int, tie_order: Ids) -> TopK:
+    """The k best labels of each row of ``codes @ decoder + offset``; labels with −∞ are left out.
 
     Parameters
     ----------
     codes : float32 array of shape (n_samples, m)
     decoder : float32 array of shape (m, n_labels)
     offset : float32 array of shape (n_labels,)
-    place : int32 array of shape (n_labels,)
+    tie_order : int32 array of shape (n_labels,)
         From `dxml.topk.tie_order`.
     """
     ids, scores = _empty(len(codes), k)
     n_chunks = min(len(codes), numba.get_num_threads())
-    _rank_product(codes, np.asarray(decoder), np.asarray(offset), place, n_chunks, ids, scores)
+    _rank_product(codes, np.asarray(decoder), np.asarray(offset), tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)
 
 
 def rank_sparse(
-    X: sp.csr_matrix, weights: sp.csr_matrix, offset: Floats, k: int, place: Ids
+    X: sp.csr_matrix, weights: sp.csr_matrix, offset: Floats, k: int, tie_order: Ids
 ) -> TopK:
-    """The k best labels of each row of ``X @ weights + offset``; −∞ is no candidate.
+    """The k best labels of each row of ``X @ weights + offset``; labels with −∞ are left out.
 
     Parameters
     ----------
     X : csr_matrix of shape (n_samples, n_features)
     weights : csr_matrix of shape (n_features, n_labels)
-    offset, place : as in `rank_product`
+    offset, tie_order : as in `rank_product`
     """
     ids, scores = _empty(X.shape[0], k)
     n_chunks = min(X.shape[0], numba.get_num_threads())
@@ -313,7 +313,7 @@ def rank_sparse(
         labels,
         values,
         np.asarray(offset),
-        place,
+        tie_order,
         n_chunks,
         ids,
         scores,

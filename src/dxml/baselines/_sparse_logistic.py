@@ -1,11 +1,11 @@
-"""Logistic regression with few weights, for the splits of a tree.
+"""ℓ1-regularised logistic regression, which has few non-zero weights, for the splits of a tree.
 
     min_w  ‖w‖₁ + Σᵢ costᵢ log(1 + exp(-sideᵢ w·xᵢ))
 
 by G.-X. Yuan, C.-H. Ho, C.-J. Lin: An Improved GLMNET for L1-regularized Logistic Regression. JMLR
-13, 2012: Newton steps, each found by coordinate descent on the quadratic model of the loss, with
-columns left out that are at zero and want to stay there. liblinear has the same solver; this one
-is called for tens of thousands of small nodes from compiled code, without copying X for each.
+13, 2012: Newton steps, each found by coordinate descent on the quadratic model of the loss. Columns
+whose weight is zero and would stay zero are skipped. liblinear has the same solver. This one is
+called from compiled code for tens of thousands of small nodes, without copying X for each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = ["columns_of", "sparse_logistic"]
 def columns_of(points, indptr, features, values, slot):  # type: ignore[no-untyped-def]
     """The rows `points` of a CSR matrix by columns, only those that occur, and a last one of 1s.
 
-    `slot` is scratch of -1, one a feature. Returns feature ids, column pointers, rows, values.
+    `slot` is a work array of -1, one per feature. Returns feature ids, column pointers, rows and
+    values.
     """
     n = points.shape[0]
     nnz = 0
@@ -60,7 +61,7 @@ def columns_of(points, indptr, features, values, slot):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _violation(gradient, weight):  # type: ignore[no-untyped-def]
-    """How far a coordinate of ‖w‖₁ + loss is from its optimum: its least subgradient."""
+    """Violation of the optimality condition of one weight: the smallest subgradient magnitude."""
     if weight > 0:
         return abs(gradient + 1)
     if weight < 0:

@@ -5,7 +5,7 @@ for positive semidefinite matrices that are known on a sparse set Ω of entries:
 
     min_M ‖P_Ω(G) − P_Ω(M)‖²  over positive semidefinite M of rank r:   M ← P_r(M + η P_Ω(G − M))
 
-M = Z Zᵀ is never formed. The r leading eigenvectors are followed from step to step by subspace
+M = Z Zᵀ is never formed. The r leading eigenvectors are updated in each step by subspace
 iteration, which needs only products with the sparse residual and with Z.
 """
 
@@ -22,8 +22,8 @@ from dxml._core.sparse import sparse_product
 
 __all__ = ["label_neighbours", "parts", "singular_value_projection"]
 
-STEP = 1.5  # η after the first step; the gradient's Lipschitz constant is 1, so below 2
-SPARE = 10  # eigenvectors followed beside the r that are kept
+STEP_SIZE = 1.5  # η after the first step; the gradient's Lipschitz constant is 1, so below 2
+EXTRA_VECTORS = 10  # eigenvectors computed in addition to the r that are kept
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float32]
 
 @numba.njit(cache=True, parallel=True)
 def _nearest_labels(indptr, labels, data, starts, rows, values, n_chunks, near, cosines):  # type: ignore[no-untyped-def]
-    """The k largest entries of each row of Y Yᵀ; among equals those that follow the row first."""
+    """The k largest entries of each row of Y Yᵀ; ties go to the rows that follow, cyclically."""
     n, k = near.shape
     for chunk in numba.prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
@@ -67,7 +67,7 @@ def _nearest_labels(indptr, labels, data, starts, rows, values, n_chunks, near, 
 
 
 def parts(matrix: sp.csr_matrix | sp.csc_matrix) -> tuple[Array, Array, Array]:
-    """What a numba function takes of a sparse matrix."""
+    """The arrays of a sparse matrix, as arguments of a numba function."""
     return np.asarray(matrix.indptr), np.asarray(matrix.indices), np.asarray(matrix.data)
 
 
@@ -79,8 +79,8 @@ def label_neighbours(Y: sp.csr_matrix, n_neighbors: int) -> sp.csr_matrix:
     Y : bool csr_matrix of shape (n, n_labels)
     n_neighbors : int
         Each row keeps this many of its largest cosines above 0, itself among them; a pair is in Ω
-        where either row keeps it. Equal cosines are taken from the rows that follow, in a circle,
-        so that no point is everybody's neighbour for its low number.
+        where either row keeps it. Among equal cosines the rows that follow are taken, cyclically,
+        so that points with low numbers are not neighbours of all others.
     """
     n = Y.shape[0]
     lengths = np.sqrt(np.maximum(np.diff(Y.indptr), 1)).astype(np.float32)
@@ -126,15 +126,15 @@ def singular_value_projection(
     """
     n = graph.shape[0]
     dim = min(dim, n)
-    basis = _orthonormal(rng.standard_normal((n, min(n, dim + SPARE)), dtype=np.float32))
+    basis = _orthonormal(rng.standard_normal((n, min(n, dim + EXTRA_VECTORS)), dtype=np.float32))
     Z = np.zeros((n, dim), dtype=np.float32)
     residual, errors = graph.copy(), []
     scale = max(float(np.linalg.norm(graph.data)), 1e-30)
     for step in range(steps):
-        eta = np.float32(STEP if step else 1)
+        eta = np.float32(STEP_SIZE if step else 1)
         for _ in range(1 if step else 4):
             basis = _orthonormal(_moved(Z, residual, eta, basis))
-        image = _moved(Z, residual, eta, basis)  # (n, dim + SPARE)
+        image = _moved(Z, residual, eta, basis)  # (n, dim + EXTRA_VECTORS)
         inner = (basis.T @ image).astype(np.float64)
         values, vectors = np.linalg.eigh((inner + inner.T) / 2)
         basis = basis @ vectors[:, ::-1].astype(np.float32)

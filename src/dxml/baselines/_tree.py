@@ -1,8 +1,8 @@
-"""Partition trees: the part that FastXML and LPSR share.
+"""Partition trees, shared by FastXML and LPSR.
 
-A tree cuts the points in two at every inner node by the side of a hyperplane they lie on, and keeps
-labels with numbers in its leaves. All trees of a model lie behind one another in flat arrays, so
-that they are routed through by one compiled loop, saved as they are, and memory-mapped on loading.
+An inner node splits the points by a hyperplane, and a leaf stores scores of labels. All trees of a
+model are concatenated in flat arrays. These are traversed by one compiled loop, saved as they are,
+and memory-mapped on loading.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Forest", "Tree", "leaf_shares", "next_random", "read_only"]
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
-_PIECES = 64  # of a batch; each holds a dense row, so more would only cost memory
+_N_CHUNKS = 64  # of a batch; each has a dense work row, so more would take more memory
 
 
 @numba.njit(cache=True, nogil=True)
 def next_random(state):  # type: ignore[no-untyped-def]
     """The next 64 random bits of a `splitmix64` generator whose state is ``state[0]``.
 
-    A tree has a generator of its own, so that it is the same tree whatever thread grows it.
+    Each tree has its own generator, so that the result does not depend on the threads.
     """
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
@@ -54,7 +54,7 @@ class Tree:
     splits : csr_matrix of shape (n_nodes, n_features), float32
         The rows are w; empty in leaves.
     leaves : csr_matrix of shape (n_nodes, n_labels), float32
-        What a leaf says of its labels; empty in inner nodes.
+        Scores of the labels of a leaf; empty in inner nodes.
     """
 
     children: Ids
@@ -65,7 +65,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees behind one another; the attributes are those of `Tree`, with one root a tree."""
+    """Concatenated trees; the attributes are those of `Tree`, and `roots` has each tree's root."""
 
     roots: Ids
     children: Ids
@@ -114,7 +114,7 @@ class Forest:
         _route(*row, roots, children, bias, starts, features, weights, X.shape[1], reached)
         return reached
 
-    def mean_of_leaves(self, X: sp.csr_matrix, k: int, place: Ids) -> TopK:
+    def mean_of_leaves(self, X: sp.csr_matrix, k: int, tie_order: Ids) -> TopK:
         """Rank labels by their value in the leaves that a row reaches, averaged over the trees."""
         reached = self.route(X)
         ids = np.full((X.shape[0], k), -1, dtype=np.int32)
@@ -122,11 +122,11 @@ class Forest:
         starts, labels, values = read_only(
             self.leaves.indptr, self.leaves.indices, self.leaves.data
         )
-        _mean_of_leaves(reached, starts, labels, values, place, ids, scores)
+        _mean_of_leaves(reached, starts, labels, values, tie_order, ids, scores)
         return TopK(ids, scores)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What a saved model holds of it."""
+        """The arrays for a saved model."""
         return {
             "tree.roots": self.roots,
             "tree.children": self.children,
@@ -164,7 +164,7 @@ def _check_children(children: Ids) -> None:
 
 
 def leaf_shares(
-    leaf_of: Ids, n_nodes: int, Y: sp.csr_matrix, n_kept: int, place: Ids
+    leaf_of: Ids, n_nodes: int, Y: sp.csr_matrix, n_kept: int, tie_order: Ids
 ) -> sp.csr_matrix:
     """The share of a leaf's points that carry a label, for its `n_kept` most frequent labels.
 
@@ -173,7 +173,7 @@ def leaf_shares(
     leaf_of : int32 array of shape (n_samples,)
         The node in which each training point ends.
     Y : csr_matrix of shape (n_samples, n_labels)
-    place : int32 array of shape (n_labels,)
+    tie_order : int32 array of shape (n_labels,)
         From `dxml.topk.tie_order`.
 
     Returns
@@ -186,7 +186,7 @@ def leaf_shares(
     sizes = np.bincount(leaf_of, minlength=n_nodes)
     counts.data /= np.repeat(sizes, np.diff(counts.indptr))
     widest = max(int(np.diff(counts.indptr).max(initial=0)), 1)
-    kept = topk_from_csr(counts, min(n_kept, widest), place)
+    kept = topk_from_csr(counts, min(n_kept, widest), tie_order)
     return kept.to_csr(Y.shape[1]).astype(np.float32)
 
 
@@ -215,7 +215,7 @@ def _route(  # type: ignore[no-untyped-def]
     indptr, features, values, roots, children, bias, w_indptr, w_features, w_values, d, reached
 ):
     n = reached.shape[0]
-    n_pieces = min(n, _PIECES)
+    n_pieces = min(n, _N_CHUNKS)
     for piece in numba.prange(n_pieces):
         x = np.zeros(d, dtype=np.float32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
@@ -234,12 +234,12 @@ def _route(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, parallel=True)
-def _mean_of_leaves(reached, indptr, labels, values, place, ids, scores):  # type: ignore[no-untyped-def]
+def _mean_of_leaves(reached, indptr, labels, values, tie_order, ids, scores):  # type: ignore[no-untyped-def]
     n, n_trees = reached.shape
-    n_pieces = min(n, _PIECES)
+    n_pieces = min(n, _N_CHUNKS)
     for piece in numba.prange(n_pieces):
-        total = np.zeros(place.shape[0], dtype=np.float64)
-        named = np.empty(place.shape[0], dtype=np.int32)
+        total = np.zeros(tie_order.shape[0], dtype=np.float64)
+        named = np.empty(tie_order.shape[0], dtype=np.int32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
             count = 0
             for t in range(n_trees):
@@ -252,5 +252,5 @@ def _mean_of_leaves(reached, indptr, labels, values, place, ids, scores):  # typ
             filled = 0
             for j in range(count):
                 mean = np.float32(total[named[j]] / n_trees)
-                filled = insert_best(ids[i], scores[i], filled, named[j], mean, place)
+                filled = insert_best(ids[i], scores[i], filled, named[j], mean, tie_order)
                 total[named[j]] = 0

@@ -30,7 +30,7 @@ from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
-from dxml.baselines._linear import DIRECT, Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._linear import MAX_DIRECT, Gram, LowRankScores, label_offset, ridge
 from dxml.progress import Progress
 from dxml.topk import TopK
 
@@ -45,7 +45,7 @@ def conditional_directions(
     dim: int,
     alpha: float,
     rng: np.random.Generator,
-    direct: int = DIRECT,
+    direct: int = MAX_DIRECT,
 ) -> Doubles:
     """The `dim` leading eigenvectors of Zᵀ P Z, largest first: (n_labels, dim).
 

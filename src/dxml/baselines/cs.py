@@ -55,7 +55,7 @@ def _take_label(left, A, offset, taken, correlation):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, parallel=True)
-def _pursue(codes, A, offset, sparsity, place, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
+def _pursue(codes, A, offset, sparsity, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
     n, dim = codes.shape
     for chunk in numba.prange(n_chunks):
         correlation = np.empty(A.shape[1], dtype=np.float32)
@@ -77,7 +77,7 @@ def _pursue(codes, A, offset, sparsity, place, n_chunks, ids, scores):  # type: 
                     product = np.sum(columns[step] * columns[other])
                     products[step, other] = product
                     products[other, step] = product
-                products[step, step] += 1e-6  # two labels may have one and the same column
+                products[step, step] += 1e-6  # two labels may have the same column
                 fitted = np.linalg.solve(
                     np.ascontiguousarray(products[: step + 1, : step + 1]), target[: step + 1]
                 )
@@ -88,11 +88,11 @@ def _pursue(codes, A, offset, sparsity, place, n_chunks, ids, scores):  # type: 
             filled = 0
             for step in range(fitted.shape[0]):
                 score = np.float32(fitted[step])
-                filled = insert_best(ids[i], scores[i], filled, taken[step], score, place)
+                filled = insert_best(ids[i], scores[i], filled, taken[step], score, tie_order)
 
 
 def matching_pursuit(
-    codes: Floats, A: Floats, offset: Floats, sparsity: int, k: int, place: Ids
+    codes: Floats, A: Floats, offset: Floats, sparsity: int, k: int, tie_order: Ids
 ) -> TopK:
     """Decode by orthogonal matching pursuit and rank by coefficient.
 
@@ -104,14 +104,14 @@ def matching_pursuit(
         0, or −∞ for a label that must not be taken.
     sparsity : int
         Labels taken at most.
-    place : int32 array of shape (n_labels,)
+    tie_order : int32 array of shape (n_labels,)
         From `dxml.topk.tie_order`.
     """
     ids = np.full((len(codes), k), -1, dtype=np.int32)
     scores = np.zeros((len(codes), k), dtype=np.float32)
     n_chunks = min(len(codes), numba.get_num_threads())
     sparsity = min(sparsity, A.shape[1])
-    _pursue(codes, np.asarray(A), np.asarray(offset), sparsity, place, n_chunks, ids, scores)
+    _pursue(codes, np.asarray(A), np.asarray(offset), sparsity, tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)
 
 

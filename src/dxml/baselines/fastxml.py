@@ -9,15 +9,15 @@ r±, so that
     min  ‖w‖₁ + Σᵢ C_δ(δᵢ) log(1 + exp(-δᵢ w·xᵢ)) - C_r Σᵢ nDCG(r^δᵢ, yᵢ)      over w, δ, r±
 
 with ``nDCG(r, y) = Σ_l y_l / log(1 + rank of l in r) / Σ_{l ≤ ‖y‖₀} 1 / log(1 + l)``. As in the
-paper, δ and r± are optimised in turn from random sides with w = 0: the best list of a side ranks
-labels by the sum of ``1 / Σ_{l ≤ ‖y‖₀} 1 / log(1 + l)`` over the side's points that carry them,
-then a point changes to the other side if that ranks its labels better. When that comes to rest, w
-is fitted once, and its sign splits the node. Leaves hold the share of their points that carry a
-label; a prediction is the mean over the trees.
+paper, δ and r± are optimised alternately from random sides with w = 0. The best list of a side
+ranks labels by the sum of ``1 / Σ_{l ≤ ‖y‖₀} 1 / log(1 + l)`` over the side's points with that
+label. Then a point changes sides if the other list ranks its labels better. After convergence w is
+fitted once, and its sign splits the node. A leaf stores the share of its points with each label. A
+prediction is the mean over the trees.
 
-Where we differ: a label that no point of a side carries has no place in the side's list and adds
-nothing, where the paper ranks all labels. The costs of the two sides are C · n / n_δ, so that
-neither side swallows the other. Points without labels take no part.
+Where we differ: a label without a point on a side is not in the side's list and adds nothing,
+whereas the paper ranks all labels. The costs of the two sides are C · n / n_δ, which balances
+sides of different size. Points without labels are left out.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from dxml.topk import TopK
 
 __all__ = ["FastXML"]
 
-ROUNDS = 20  # of δ and r± in turn
+MAX_ROUNDS = 20  # of alternating between δ and r±
 NEWTON_STEPS = 20
 COSTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """The C tried on held-out points, in this order."""
-TRIED_TREES = 10
-MOST_HELD, MOST_KEPT = 2000, 5000  # points to choose C with: bounds the time
+N_TRIAL_TREES = 10  # trees grown for each C that is tried
+MAX_HELD_OUT, MAX_TRAINING = 2000, 5000  # points used to choose C, which bounds the time
 TOLERANCE = 0.1  # of the logistic regression: its violation, relative to that of w = 0
 
 
@@ -57,7 +57,7 @@ TOLERANCE = 0.1  # of the logistic regression: its violation, relative to that o
 def rank_gains(points, side, wanted, y_indptr, labels, ideal, gain, total):  # type: ignore[no-untyped-def]
     """Rank the labels of one side: ``gain[l]`` becomes 1 / log₂(1 + rank of l).
 
-    `total` is scratch of zeros, one a label. Returns the labels in the list.
+    `total` is a work array of zeros, one per label. Returns the labels in the list.
     """
     n_listed = 0
     size = 0
@@ -84,7 +84,7 @@ def rank_gains(points, side, wanted, y_indptr, labels, ideal, gain, total):  # t
 
 @numba.njit(cache=True, nogil=True)
 def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type: ignore[no-untyped-def]
-    """δ of each point: the sides on which nDCG comes to rest, from a random start.
+    """δ of each point: the sides at which the alternation converges from a random start.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type:
     ideal : float64 array of shape (n_samples,)
         1 / Σ_{l ≤ ‖y‖₀} 1 / log₂(1 + l) of every point.
     state : uint64 array of shape (1,)
-    gains : float64 scratch of shape (2, n_labels), all zero before and after
-    total : float64 scratch of shape (n_labels,), likewise
+    gains : float64 work array of shape (2, n_labels), all zero before and after
+    total : float64 work array of shape (n_labels,), likewise
 
     Returns
     -------
@@ -103,7 +103,7 @@ def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type:
     side = np.empty(n, dtype=np.int8)
     for i in range(n):
         side[i] = 1 if next_random(state) >> np.uint64(63) else -1
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         below = rank_gains(points, side, -1, y_indptr, labels, ideal, gains[0], total)
         above = rank_gains(points, side, 1, y_indptr, labels, ideal, gains[1], total)
         moved = 0
@@ -125,10 +125,10 @@ def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type:
 
 @numba.njit(cache=True, nogil=True)
 def _part(points, w, found, indptr, features, values, dense):  # type: ignore[no-untyped-def]
-    """Bring the points with w·x + b > 0 behind the others; returns how many others there are.
+    """Move the points with w·x + b > 0 to the end; returns how many are before them.
 
-    The sum is taken in the order and the precision of `Forest.route`, so that a training point
-    comes to the leaf that it was counted in. `dense` is scratch of zeros, one a feature.
+    The sum has the order and precision of `Forest.route`, so that a training point reaches the
+    leaf in which it was counted. `dense` is a work array of zeros, one per feature.
     """
     side = np.empty(points.shape[0], dtype=np.bool_)
     for i in range(points.shape[0]):
@@ -148,7 +148,7 @@ def _part(points, w, found, indptr, features, values, dense):  # type: ignore[no
 
 @numba.njit(cache=True, nogil=True)
 def _enlarged(array, size):  # type: ignore[no-untyped-def]
-    """`array` itself, or a copy with room for `size` entries and as many again."""
+    """`array` itself, or a copy of twice `size` entries."""
     if size <= array.shape[0]:
         return array
     larger = np.empty(2 * size, dtype=array.dtype)
@@ -173,7 +173,7 @@ def grow(  # type: ignore[no-untyped-def]
     begin, end = np.zeros(children.shape[0], np.int64), np.zeros(children.shape[0], np.int64)
     end[0] = n
     n_nodes, node = 1, 0
-    while node < n_nodes:  # breadth first: a node's children come behind it
+    while node < n_nodes:  # breadth first: children come after their node
         here = points[begin[node] : end[node]]
         w_indptr[node + 1] = w_indptr[node]
         cut = 0
@@ -217,7 +217,7 @@ def grow(  # type: ignore[no-untyped-def]
 
 
 class FastXML(Classifier):
-    """An ensemble of trees that split points by what labels they would rank first.
+    """An ensemble of trees whose splits are optimised for nDCG.
 
     Attributes
     ----------
@@ -276,17 +276,17 @@ class FastXML(Classifier):
         self.forest_ = Forest.join(trees)
 
     def _choose(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> float:
-        """C by the mean of P@1, P@3 and P@5 of a few trees, upwards until that falls."""
+        """C by the mean of P@1, P@3 and P@5 of a few trees; larger C are tried until it falls."""
         order = spawn(self.random_state, "validation")["validation"].permutation(X.shape[0])
-        n_held = min(len(order) // 4, MOST_HELD)
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:][:MOST_KEPT])
+        n_held = min(len(order) // 4, MAX_HELD_OUT)
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:][:MAX_TRAINING])
         if n_held == 0:
             return 1.0
         depth = min(5, Y.shape[1])
         scores: list[float] = []
         with progress.stage("validation", unit="values of C") as stage:
             for C in COSTS:
-                forest = Forest.join(list(self._grow_all(X[kept], Y[kept], C, TRIED_TREES)))
+                forest = Forest.join(list(self._grow_all(X[kept], Y[kept], C, N_TRIAL_TREES)))
                 ranking = forest.mean_of_leaves(X[held], depth, self._tie_place)
                 precision = precision_at_k(Y[held], ranking, depth)
                 scores.append(float(np.mean(precision[[i for i in (0, 2, 4) if i < depth]])))

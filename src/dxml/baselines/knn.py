@@ -36,9 +36,9 @@ from dxml.topk import TopK
 
 __all__ = ["KNN"]
 
-SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
+N_NEIGHBORS_TRIED = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the held-out points."""
-MOST_HELD = 2000  # held-out points; more do not change the choice
+MAX_HELD_OUT = 2000  # points; more do not change the choice
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -114,9 +114,9 @@ class KNN(Classifier):
         """k by the mean of P@1, P@3 and P@5 on held-out points."""
         n = self.points_.shape[0]
         order = spawn(self.random_state, "validation")["validation"].permutation(n)
-        n_held = min(int(np.ceil(n * self.validation_fraction)), MOST_HELD)
+        n_held = min(int(np.ceil(n * self.validation_fraction)), MAX_HELD_OUT)
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        sizes = [size for size in SIZES if size <= len(kept)]
+        sizes = [size for size in N_NEIGHBORS_TRIED if size <= len(kept)]
         if not sizes:
             return 1
         depth = min(5, self.n_labels_)

@@ -6,7 +6,7 @@ written as a sum over the two factors, is
 
     min_{W, H} J(W, H) = ½ ‖Y − X W Hᵀ‖² + ½ λ (‖W‖² + ‖H‖²),   W: d × r, H: L × r,
 
-solved by turns, each an exact least squares problem:
+solved alternately, each step an exact least squares problem:
 
     H ← Yᵀ A (Aᵀ A + λ I)⁻¹  with A = X W;
     W: Xᵀ X W (Hᵀ H) + λ W = Xᵀ Y H by conjugate gradients.
@@ -14,9 +14,9 @@ solved by turns, each an exact least squares problem:
 Labels are ranked by the rows of X W Hᵀ. No array has both n and L as its sides.
 
 Where we differ: X and Y are centred, which is the same as an intercept for each label that is not
-penalised; the means are carried along, so both stay sparse. Hᵀ H = Q Λ Qᵀ is diagonalised first,
+penalised; the means are kept apart, so both stay sparse. Hᵀ H = Q Λ Qᵀ is diagonalised first,
 after which the columns of W Q are independent systems (λᵢ Xᵀ X + λ I), each
-with its own steps of conjugate gradients. Training stops when a turn lowers J by less than
+with its own steps of conjugate gradients. Training stops when a round lowers J by less than
 `tol`.
 """
 
@@ -58,7 +58,7 @@ class LEML(Classifier):
     scores_ : LowRankScores
         Its encoder is x ↦ Wᵀ (x − μ), its decoder Hᵀ, its offset the mean of each label.
     history_ : list of float
-        J after each turn.
+        J after each round.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class LEML(Classifier):
 def _turn(
     gram: Gram, Y: sp.csr_matrix, W: Doubles, H: Doubles, alpha: float, steps: int
 ) -> tuple[Doubles, Doubles]:
-    """W for the given H, both turned to the axes of HᵀH; J does not see the turning."""
+    """W for the given H, both rotated to the eigenvectors of HᵀH, which leaves J unchanged."""
     curvature, axes = np.linalg.eigh(H.T @ H)
     H, start = H @ axes, W @ axes
     target = gram.correlate(Y @ H)  # (n_features, rank)

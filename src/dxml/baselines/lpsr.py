@@ -2,10 +2,11 @@
 
 J. Weston, A. Makadia, H. Yee: Label Partitioning for Sublinear Ranking. ICML 2013.
 
-The points are partitioned, each part keeps the labels that matter in it, and a scorer that is there
-already, the base, ranks only those: a prediction costs a route and a few products instead of one
-for every label. As in the paper the parts are the leaves of a hierarchical k-means tree, here with
-two children: a point goes to the nearer of the centres c₀ and c₁, that is, by the sign of
+The points are partitioned, and each partition keeps its most relevant labels. A base scorer ranks
+only those. A prediction takes one pass through the tree and a few products,
+instead of one product for every label. As in the paper the partitions are the leaves of a
+hierarchical k-means tree, here with two children: a point goes to the nearer of the centres c₀ and
+c₁, that is, by the sign of
 
     (c₁ - c₀)·x + (‖c₀‖² - ‖c₁‖²) / 2.
 
@@ -45,9 +46,9 @@ from dxml.topk import TopK, insert_best
 
 __all__ = ["LPSR", "Scorer", "kmeans_tree", "naive_bayes"]
 
-MANY = 10_000  # labels from which on the base is naive Bayes, as in the published results
+MIN_LABELS_BAYES = 10_000  # labels from which the base is naive Bayes, as in the published results
 ITERATIONS = 20  # of 2-means in a node
-_PIECES = 64
+_N_CHUNKS = 64  # of a batch
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -67,7 +68,9 @@ class Scorer:
     length: Floats
     bias: Floats
 
-    def rank(self, X: sp.csr_matrix, leaf: Ids, kept: sp.csr_matrix, k: int, place: Ids) -> TopK:
+    def rank(
+        self, X: sp.csr_matrix, leaf: Ids, kept: sp.csr_matrix, k: int, tie_order: Ids
+    ) -> TopK:
         """The k best of the labels in row ``leaf[i]`` of `kept`, for each row i of X."""
         ids = np.full((X.shape[0], k), -1, dtype=np.int32)
         scores = np.zeros((X.shape[0], k), dtype=np.float32)
@@ -75,11 +78,11 @@ class Scorer:
         starts, labels = read_only(kept.indptr, kept.indices)
         w = read_only(self.weights.indptr, self.weights.indices, self.weights.data)
         length, bias = read_only(self.length, self.bias)
-        _rank(*row, starts, labels, w[0], w[1], w[2], length, bias, place, ids, scores)
+        _rank(*row, starts, labels, w[0], w[1], w[2], length, bias, tie_order, ids, scores)
         return TopK(ids, scores)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What a saved model holds of it."""
+        """The arrays for a saved model."""
         packed = pack_csr("base.weights", self.weights)
         return {**packed, "base.length": self.length, "base.bias": self.bias}
 
@@ -94,10 +97,10 @@ class Scorer:
 @numba.njit(cache=True, parallel=True)
 def _rank(  # type: ignore[no-untyped-def]
     indptr, features, values, d, leaf, starts, labels, w_starts, w_features, w_values, length, bias,
-    place, ids, scores,
+    tie_order, ids, scores,
 ):  # fmt: skip
     n = leaf.shape[0]
-    n_pieces = min(n, _PIECES)
+    n_pieces = min(n, _N_CHUNKS)
     for piece in numba.prange(n_pieces):
         x = np.zeros(d, dtype=np.float32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
@@ -112,7 +115,7 @@ def _rank(  # type: ignore[no-untyped-def]
                 for p in range(w_starts[label], w_starts[label + 1]):
                     score += w_values[p] * x[w_features[p]]
                 score = np.float32(score)
-                filled = insert_best(ids[i], scores[i], filled, label, score, place)
+                filled = insert_best(ids[i], scores[i], filled, label, score, tie_order)
             for p in range(indptr[i], indptr[i + 1]):
                 x[features[p]] = 0
 
@@ -123,10 +126,10 @@ def naive_bayes(X: sp.csr_matrix, Y: sp.csr_matrix, smoothing: float) -> Scorer:
     Parameters
     ----------
     X : csr_matrix of shape (n_samples, n_features)
-        Counts, or weights in their place; what is negative counts as 0.
+        Counts or weights; negative values count as 0.
     Y : csr_matrix of shape (n_samples, n_labels)
     smoothing : float
-        a: the count that every feature has in every label beforehand.
+        a: added to the count of every feature in every label.
 
     Notes
     -----
@@ -163,7 +166,7 @@ def one_vs_all(
 def two_means(X: sp.csr_matrix, rng: np.random.Generator) -> npt.NDArray[np.float64] | None:
     """Two centres, of shape (2, n_features), by Lloyd's iterations from two rows of X.
 
-    None where the rows would all come to one of them.
+    None where all rows have the same nearest centre.
     """
     chosen = rng.choice(X.shape[0], 2, replace=False)
     centres = X[chosen].toarray().astype(np.float64)
@@ -180,11 +183,11 @@ def two_means(X: sp.csr_matrix, rng: np.random.Generator) -> npt.NDArray[np.floa
 
 
 def kmeans_tree(X: sp.csr_matrix, leaf_size: int, rng: np.random.Generator, n_labels: int) -> Tree:
-    """Cut X in two by 2-means until a part has at most `leaf_size` points; leaves are empty yet."""
+    """Split X by 2-means until a node has at most `leaf_size` points; leaves get no labels yet."""
     parts, children, bias = [np.arange(X.shape[0])], [(-1, -1)], [0.0]
     splits = [sp.csr_matrix((1, X.shape[1]), dtype=np.float32)]
     node = 0
-    while node < len(parts):  # breadth first: a node's children come behind it
+    while node < len(parts):  # breadth first: children come after their node
         points = parts[node]
         centres = two_means(X[points], rng) if len(points) > leaf_size else None
         if centres is not None:
@@ -212,7 +215,7 @@ def _bias(centres: npt.NDArray[np.float64]) -> float:
 
 
 class LPSR(Classifier):
-    """A base scorer that ranks, for a point, only the labels of the part the point lies in.
+    """A base scorer that ranks only the labels of the partition in which a point lies.
 
     Attributes
     ----------
@@ -268,8 +271,10 @@ class LPSR(Classifier):
         self.random_state = random_state
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
-        linear = self.base == "linear" or (self.base == "auto" and Y.shape[1] < MANY)
-        rows = self.scaling == "auto" and not linear  # naive Bayes counts: nothing may be negative
+        linear = self.base == "linear" or (self.base == "auto" and Y.shape[1] < MIN_LABELS_BAYES)
+        rows = (
+            self.scaling == "auto" and not linear
+        )  # naive Bayes needs counts, which are not negative
         self.scaler_ = fit_scaler(X, "rows" if rows else self.scaling)
         X = self.scaler_.transform(X)
         if linear:

@@ -7,7 +7,7 @@ draws them at random by the leverage scores
     p_l = ‖(V_r)_l‖² / r,   V_r the r leading right singular vectors of Y,
 
 until r different labels are found. Only these are learned, here by ridge regression, and a
-prediction z is carried over to all labels by
+prediction z is extended to all labels by
 
     ŷ = Dᵀ z,   D = Y_C⁺ Y   (r × n_labels).
 
@@ -31,7 +31,7 @@ from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
-from dxml.baselines._linear import DIRECT, Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._linear import MAX_DIRECT, Gram, LowRankScores, label_offset, ridge
 from dxml.progress import Progress
 from dxml.topk import TopK
 
@@ -41,7 +41,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 def leverage_scores(
-    Y: sp.csr_matrix, rank: int, rng: np.random.Generator, direct: int = DIRECT
+    Y: sp.csr_matrix, rank: int, rng: np.random.Generator, direct: int = MAX_DIRECT
 ) -> Doubles:
     """p_l of shape (n_labels,), which sum to 1.
 
@@ -62,14 +62,14 @@ def leverage_scores(
         start = rng.standard_normal(min(Y.shape))
         _, values, vectors = svds(Y, rank, v0=start, return_singular_vectors="vh")
         squares = values**2
-    real = squares > 1e-10 * squares.max()  # the others span nothing of Y
+    real = squares > 1e-10 * squares.max()  # the others are rounding errors: Y has a lower rank
     leverage: Doubles = np.sum(vectors[real] ** 2, axis=0)  # of (rank, n_labels)
     leverage[leverage < 1e-12] = 0
     return leverage / leverage.sum()
 
 
 def interpolation(Y: sp.csr_matrix, chosen: npt.NDArray[np.int64]) -> Doubles:
-    """D = Y_C⁺ Y of shape (chosen, n_labels): every label as a mixture of the chosen ones."""
+    """D = Y_C⁺ Y of shape (chosen, n_labels): labels as linear combinations of the chosen ones."""
     columns = Y[:, chosen]
     normal = (columns.T @ columns).toarray()
     cross = (columns.T @ Y).toarray()

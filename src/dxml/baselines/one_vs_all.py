@@ -12,7 +12,7 @@ by xᵀ w_l + b_l.
 
 Where we differ: weights smaller than `prune` in magnitude are dropped, as DiSMEC does (R. Babbar,
 B. Schölkopf, WSDM 2017), for a smaller model; `prune=0` keeps them all.
-A label on every training point gets a constant score, a label on none is never named.
+A label on every training point gets a constant score, a label on none is never ranked.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from dxml.topk import TopK
 
 __all__ = ["OneVsAll"]
 
-BLOCK = 16_000_000  # weights in training at a time
-LARGE = 3_000  # labels from which on most are rare, and a weaker penalty is better
+BLOCK = 16_000_000  # weights trained at a time
+MIN_LABELS_LARGE = 3_000  # labels from which most are rare, and a weaker penalty is better
 Kept = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], float]
 
 
@@ -91,7 +91,7 @@ class OneVsAll(Classifier):
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self.scaler_ = fit_scaler(X, self.scaling)
         scaled = self.scaler_.transform(X)
-        self.C_ = self.C or (1.0 if self.n_labels_ >= LARGE else 0.3)
+        self.C_ = self.C or (1.0 if self.n_labels_ >= MIN_LABELS_LARGE else 0.3)
         seed = spawn_seed(self.random_state, "liblinear") % 2**31
 
         with progress.stage("labels", self.n_labels_, "labels") as stage:
@@ -103,7 +103,7 @@ class OneVsAll(Classifier):
         self.offset_ = label_offset(biases, self.label_frequency_)
 
     def _train_all(self, X: sp.csr_matrix, columns: sp.csc_matrix, seed: int) -> Iterator[Kept]:
-        """What is worth keeping of each label's weights, label after label."""
+        """The weights of each label that are not pruned, label by label."""
         if self.loss == "squared_hinge":
             step = max(numba.get_num_threads(), BLOCK // (X.shape[1] + 1))
             for start in range(0, self.n_labels_, step):

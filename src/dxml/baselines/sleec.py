@@ -1,11 +1,12 @@
-"""SLEEC: local embeddings that keep the nearest label vectors near, and a k-NN vote in them.
+"""SLEEC: local embeddings that preserve distances between similar label vectors, and k-NN in them.
 
 K. Bhatia, H. Jain, P. Kar, M. Varma, P. Jain: Sparse Local Embeddings for Extreme Multi-label
 Classification. NIPS 2015.
 
 The points are clustered by their features. In a cluster with features X (n, d) and label vectors Y
-(n, L), Ω holds the pairs of points that are among each other's nearest by label vector. Embeddings
-Z (n, r) keep the inner products of those pairs, and V (d, r) finds them from the features:
+(n, L), Ω holds the pairs of points of which one is among the other's nearest by label vector. The
+embeddings Z (n, r) preserve the inner products of those pairs, and V (d, r) predicts them from the
+features:
 
     min_M ‖P_Ω(Y Yᵀ) − P_Ω(M)‖²  over positive semidefinite M of rank r,  M = Z Zᵀ
     min_V ‖X V − Z‖² + α ‖V‖²
@@ -18,11 +19,11 @@ vote with their labels. Learners with different clusterings add their votes.
 Where we differ:
 
 - The rows of Y are scaled to length 1 first, as in the authors' program.
-- The eigenvectors of a projection are followed by subspace iteration, not computed anew.
+- The eigenvectors of a projection are updated by subspace iteration, not computed from scratch.
 - The authors solve for V with ℓ1 and ℓ2 penalties by ADMM and then set small weights to zero. We
   solve the ridge regression, with an intercept, and keep the largest `density` share of the
   weights.
-- A vote weighs the cosine between the embeddings to the power `power`; theirs is a plain count
+- A vote has the weight cosine^`power` of the two embeddings; theirs is a plain count
   (``power=0``). Both it and the number of neighbours are chosen on held-out points by one more
   learner, unless they are given.
 - With one cluster every learner would be the same, so there is one.
@@ -58,11 +59,11 @@ __all__ = ["SLEEC"]
 
 POINTS_PER_CLUSTER = 6000
 KMEANS_STEPS = 10
-LEAST = 1e-12  # weight of a vote at a right angle; above 0, so that every neighbour counts
-SIZES = (50, 20, 10, 100)
-POWERS = (16.0, 8.0, 4.0, 2.0, 0.0, 32.0, 64.0)
-"""Neighbours and powers tried on the held-out points; the first where there are too few of them."""
-MOST_HELD = 2000  # held-out points; more do not change the choice
+MIN_WEIGHT = 1e-12  # of a vote; above 0, so that every neighbour counts
+N_NEIGHBORS_TRIED = (50, 20, 10, 100)
+POWERS_TRIED = (16.0, 8.0, 4.0, 2.0, 0.0, 32.0, 64.0)
+"""Values tried on held-out points; the first ones are used where there are too few points."""
+MAX_HELD_OUT = 2000  # points; more do not change the choice
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -116,7 +117,7 @@ def _regress(X: sp.csr_matrix, Z: Floats, alpha: float) -> tuple[Floats, Floats]
     gram = Gram(X)
     targets = Z.astype(np.float64)
     right = gram.correlate(targets)
-    if gram.dense is None:  # 1e-3 is enough for an embedding, and a third of the steps
+    if gram.dense is None:  # 1e-3 is accurate enough, and takes a third of the steps
         ones, start = np.ones(Z.shape[1]), np.zeros_like(right)
         weights = conjugate_gradient(gram, right, ones, alpha, start, 100, tolerance=1e-3)
     else:
@@ -192,12 +193,12 @@ class _Learner:
 class SLEEC(Classifier):
     """Sparse local embeddings for extreme multi-label classification.
 
-    Points without labels take no part.
+    Points without labels are left out.
 
     Attributes
     ----------
     learners_ : list of _Learner
-        A clustering each, and its local embeddings.
+        Each has a clustering and its local embeddings.
     n_neighbors_, power_ : int, float
         The values in use: given, or chosen on held-out points.
     train_labels_ : csr_matrix of shape (n_labelled, n_labels)
@@ -303,9 +304,9 @@ class SLEEC(Classifier):
 
     def _choose(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> tuple[int, float]:
         """Neighbours and power by the mean P@1, P@3 and P@5 of one learner on held-out points."""
-        sizes = SIZES if self.n_neighbors is None else (self.n_neighbors,)
-        powers = POWERS if self.power is None else (self.power,)
-        n_held = min(int(np.ceil(X.shape[0] * self.validation_fraction)), MOST_HELD)
+        sizes = N_NEIGHBORS_TRIED if self.n_neighbors is None else (self.n_neighbors,)
+        powers = POWERS_TRIED if self.power is None else (self.power,)
+        n_held = min(int(np.ceil(X.shape[0] * self.validation_fraction)), MAX_HELD_OUT)
         if len(sizes) * len(powers) == 1 or X.shape[0] - n_held < 2:
             return sizes[0], powers[0]
         rng = spawn(self.random_state, "validation")["validation"]
@@ -332,8 +333,8 @@ class SLEEC(Classifier):
 
     def _vote(self, ids: Ids, cosines: Floats, power: float, Y: sp.csr_matrix, k: int) -> TopK:
         """s(x) = Σ w_i y_i / Σ w_i,  w_i = cos(x V, x_i V)^power."""
-        weights = np.maximum(cosines.astype(np.float64) ** power, LEAST)
-        weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), LEAST)
+        weights = np.maximum(cosines.astype(np.float64) ** power, MIN_WEIGHT)
+        weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), MIN_WEIGHT)
         return vote(ids, weights.astype(np.float32), Y, k, self._tie_place)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -1,4 +1,4 @@
-"""WSABIE: features and labels in one space, trained to rank by the WARP loss.
+"""WSABIE: features and labels embedded in one space, trained with the WARP loss.
 
 J. Weston, S. Bengio, N. Usunier: Large Scale Image Annotation: Learning to Rank with Joint
 Word-Image Embeddings. Machine Learning 81, 2010; WSABIE: Scaling Up to Large Vocabulary Image
@@ -18,8 +18,8 @@ Where we differ:
 
 - A step takes a point with all its labels, a negative for each, and moves V once: the sum of the
   published steps for single labels.
-- b, the image of a constant feature, is ours. Without it the dense features, which we centre, could
-  not say that some labels are frequent.
+- The bias b is ours. Dense features are centred, and without b a model of them could not learn that
+  some labels are more frequent.
 - The step length falls linearly to zero over the epochs; theirs is constant, with early stopping.
 - Labels that no training point carries are never drawn and never ranked.
 """
@@ -76,7 +76,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _move(row, step, direction, max_norm):  # type: ignore[no-untyped-def]
-    """row += step · direction, then back into the ball of radius `max_norm`."""
+    """row += step · direction, then scaled back to length `max_norm` if it is longer."""
     for c in range(row.shape[0]):
         row[c] += step * direction[c]
     length = np.sqrt(_dot(row, row))
@@ -88,7 +88,7 @@ def _move(row, step, direction, max_norm):  # type: ignore[no-untyped-def]
 def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # type: ignore[no-untyped-def]
     """A label not of the point with f > bar, and the number of draws; -1 where none was found.
 
-    `owner` names, for each label, the point that last had it: its own labels are passed over.
+    `owner` has, for each label, the last visited point with it; labels of `point` are skipped.
     """
     for draw in range(1, max_draws + 1):
         label = candidates[_below(state, candidates.shape[0])]
@@ -135,7 +135,7 @@ def _epoch(  # type: ignore[no-untyped-def]
 class WSABIE(Classifier):
     """A low-rank linear ranking function trained by the WARP loss.
 
-    Points without labels take no part.
+    Points without labels are left out.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Texts of a registered data set → sparse matrices, built once and kept in the cache directory.
 
 A built data set is a folder as `dxml._core.storage` writes it, named after a digest of the files it
-was built from and of the recipe. What is damaged or missing there is built again.
+was built from and of the recipe. A damaged or missing folder is built again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dxml.text.strings import pack_strings
 __all__ = ["load_built"]
 
 VERSION = 1
-"""Raised by one when the same texts give other matrices than before."""
+"""Increased by one when the same texts give other matrices than before."""
 
 
 def load_built(
@@ -44,7 +44,7 @@ def load_built(
         return _unpack(read_folder(folder)[1])
     except (ModelFormatError, OSError):
         arrays = _build(info, recipe, paths, progress)
-    with suppress(OSError):  # without a cache it is only slower
+    with suppress(OSError):  # works without a cache too, but slower
         write_folder(folder, {"data_set": info.name}, arrays)
     return _unpack(Arrays(arrays))
 
@@ -82,7 +82,7 @@ def _build(
 
 
 def _label_matrix(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> csr_matrix:
-    """The labels that are known, as rows of bool."""
+    """A bool matrix of the known labels."""
     columns = {label: column for column, label in enumerate(labels)}
     known = [sorted(columns[label] for label in row if label in columns) for row in rows]
     ends = np.cumsum([0, *(len(row) for row in known)], dtype=np.int32)

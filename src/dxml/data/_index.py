@@ -29,7 +29,7 @@ def request(url: str, accept: str = "*/*") -> urllib.request.Request:
 
 
 def _output(*arguments: str) -> str:
-    """What Python prints when run so, or an empty string where it fails."""
+    """The output of Python run with these arguments, or an empty string where it fails."""
     done = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=_TIMEOUT, check=False
     )

@@ -1,7 +1,7 @@
 """Byte-level kernels that turn lines of text into CSR pieces; compiled once and cached.
 
 Every kernel takes `text`, a uint8 array that ends in a line feed, so that no loop needs a bounds
-check. A kernel never raises: it reports a code and a place, and `dxml.data._text` words the error.
+check. A kernel never raises: it returns an error code and a position, and `dxml.data._text` raises.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 OK, BAD_LABEL, LABEL_RANGE, BAD_PAIR, FEATURE_RANGE, BAD_VALUE, TOO_MANY = range(7)
 
-# What `parse_lines` reports, by place in its int64 `report`.
+# The entries of the int64 array `report` of `parse_lines`.
 CODE, LINE, AT, N_ROWS, N_FEATURES, N_LABELS, N_SLOW, FEATURES_SORTED, LABELS_SORTED = range(9)
 REPORT_SIZE = 9
 
-_NONE = -1  # no digits where a number should be
-_OUTSIDE = 1 << 40  # a negative id, or one beyond any range
+_NO_NUMBER = -1  # no digits where a number should be
+_BAD_ID = 1 << 40  # a negative id, or one beyond any range
 _MAX_DIGITS = 18  # what an int64 mantissa holds
 _MAX_EXACT = 1 << 53  # integers up to here are exact in float64
 _MAX_POWER = 22  # powers of ten up to here are exact in float64
@@ -44,34 +44,34 @@ def _skip_gap(text: NDArray[np.uint8], at: int) -> int:
 
 @njit(cache=True)
 def _integer(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The id at `at` and the place after it; `_NONE` or `_OUTSIDE` instead of a bad one."""
+    """The id at `at` and the position after it; `_NO_NUMBER` or `_BAD_ID` for a bad one."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
         at += 1
     start = at
     value = 0
     while _ZERO <= text[at] <= _NINE:
-        value = min(value * 10 + (text[at] - _ZERO), _OUTSIDE)
+        value = min(value * 10 + (text[at] - _ZERO), _BAD_ID)
         at += 1
     if at == start:
-        return _NONE, at
-    return (_OUTSIDE if negative else value), at
+        return _NO_NUMBER, at
+    return (_BAD_ID if negative else value), at
 
 
 @njit(cache=True)
 def _exponent(text: NDArray[np.uint8], at: int) -> tuple[bool, int, int]:
-    """(is it well formed, its value, the place after it) of ``e-05``; `at` is on the e."""
+    """(is it well formed, its value, the position after it) of ``e-05``; `at` is on the e."""
     at += 1
     negative = text[at] == _MINUS
     value, end = _integer(text, at + 1 if negative else at)
-    if value == _NONE or (negative and not _ZERO <= text[at + 1] <= _NINE):
+    if value == _NO_NUMBER or (negative and not _ZERO <= text[at + 1] <= _NINE):
         return False, 0, end
     return True, (-value if negative else value), end
 
 
 @njit(cache=True)
 def _decimal(text: NDArray[np.uint8], at: int) -> tuple[bool, float, int]:
-    """(is it well formed, its value, the place after it).
+    """(is it well formed, its value, the position after it).
 
     The value is NaN where float64 arithmetic would not give the nearest number (more than 53 bits
     of digits, or a power of ten beyond 22): the caller converts those few with `float`.
@@ -109,16 +109,18 @@ def _decimal(text: NDArray[np.uint8], at: int) -> tuple[bool, float, int]:
 def _read_labels(
     text: NDArray[np.uint8], at: int, base: int, n_labels: int, out: NDArray[np.int32], n: int
 ) -> tuple[int, int, int, bool]:
-    """Labels ``l1,l2`` from `at` on: (code, place, labels so far, are they rising).
+    """Labels ``l1,l2`` from `at` on: (code, position, labels so far, are they sorted).
 
-    A first token with a colon is a feature already, so the point has no labels.
+    If the first token has a colon it is a feature, and the point has no labels.
     """
     first, ordered = n, True
     while True:
         value, end = _integer(text, at)
-        if n == first and value != _NONE and text[end] == _COLON:
+        if n == first and value != _NO_NUMBER and text[end] == _COLON:
             return OK, at, n, ordered
-        if value == _NONE or not (text[end] == _COMMA or text[end] == _LF or _is_gap(text[end])):
+        if value == _NO_NUMBER or not (
+            text[end] == _COMMA or text[end] == _LF or _is_gap(text[end])
+        ):
             return BAD_LABEL, at, n, ordered
         value -= base
         if value < 0 or value >= n_labels:
@@ -143,15 +145,15 @@ def _read_pairs(
     slow: NDArray[np.int32],
     n_slow: int,
 ) -> tuple[int, int, int, int, bool]:
-    """Pairs ``f:v f:v`` to the end of the line: (code, place, pairs, slow pairs, are they rising).
+    """Pairs ``f:v f:v`` to the line end: (code, position, pairs, slow pairs, are they sorted).
 
-    Zeros are dropped. A value that needs `float` is left NaN and its place is put into `slow`.
+    Zeros are dropped. A value that needs `float` is left NaN and its position is put into `slow`.
     """
     last, ordered = -1, True
     at = _skip_gap(text, at)
     while text[at] != _LF:
         value, end = _integer(text, at)
-        if value == _NONE or text[end] != _COLON:
+        if value == _NO_NUMBER or text[end] != _COLON:
             return BAD_PAIR, at, n, n_slow, ordered
         value -= base
         if value < 0 or value >= n_features:

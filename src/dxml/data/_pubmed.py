@@ -24,7 +24,7 @@ def pubmed_to_jsonl(source: Path, target: Path, progress: Progress = SILENT) -> 
         Both compressed with gzip. A record has the fields pmid, title, abstract, labels (the ids of
         the headings' descriptors, in their order) and label_names.
     progress : Progress
-        Hears of the bytes read.
+        Counts the bytes read.
     """
     size = os.path.getsize(source)
     with (
@@ -42,7 +42,7 @@ def pubmed_to_jsonl(source: Path, target: Path, progress: Progress = SILENT) -> 
 
 
 def _records(xml: IO[bytes] | gzip.GzipFile) -> Iterator[dict[str, Any]]:
-    """Article by article, each forgotten before the next."""
+    """One record per article; memory holds one article at a time."""
     for _, element in ElementTree.iterparse(xml):
         if element.tag == "PubmedArticle":
             record = _record(element)

@@ -49,7 +49,7 @@ def _read(path: Path, recipe: TextRecipe, progress: Progress) -> TextTable:
 def read_names(
     info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path], labels: Iterable[str]
 ) -> tuple[str, ...]:
-    """Names of `labels`: the id where there is none, the id too where several share a name."""
+    """Names of `labels`; the id if there is no name, name and id if several share a name."""
     read = _names_in_file if recipe.label_names is None else _names_in_records
     known = read(info, recipe, paths)
     names = [(label, known.get(label, label)) for label in labels]

@@ -1,4 +1,4 @@
-"""Lines of ids and numbers: parsed a chunk at a time, and the errors that name their lines."""
+"""Parse lines of ids and numbers chunk by chunk, with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dxml.data import _parse
 from dxml.exceptions import DataFormatError
 from dxml.text.files import TextFile
 
-_ANY = 2**31 - 1  # the range of an id that no header bounds
+_MAX_ID = 2**31 - 1  # where no header gives a limit
 
 
 def read_header(file: TextFile, fields: str) -> list[int]:
@@ -30,9 +30,9 @@ def read_header(file: TextFile, fields: str) -> list[int]:
         )
     sizes = [int(word) for word in words]
     for what, size in list(zip(fields.split(), sizes, strict=True))[1:]:
-        if size > _ANY:
+        if size > _MAX_ID:
             file.fail(
-                f"the header declares {size} {what}, and there may be up to {_ANY}. "
+                f"the header declares {size} {what}, and there may be up to {_MAX_ID}. "
                 "Correct the header, or number the ids anew",
                 line=1,
             )
@@ -90,7 +90,7 @@ class _Collector:
         labels: NDArray[np.int32],
         label_counts: NDArray[np.int64],
     ) -> None:
-        """Keep copies of one chunk's findings, as long as they are and no longer."""
+        """Copy the filled part of the buffers of one chunk."""
         self.n_rows += pair_counts.size
         self.indices.append(indices.copy())
         self.values.append(values.copy())
@@ -114,7 +114,7 @@ class _Collector:
 
 
 def _join(pieces: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
-    """The pieces as one array; they are let go, so that only one kind lies in memory twice."""
+    """The pieces as one array; `pieces` is emptied to free memory."""
     joined = np.concatenate([np.empty(0, dtype), *pieces])
     pieces.clear()
     return joined
@@ -122,7 +122,7 @@ def _join(pieces: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
 
 def _row_ends(counts: list[NDArray[np.int64]]) -> NDArray[np.integer]:
     ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
-    return ends.astype(np.int32) if ends[-1] < _ANY else ends
+    return ends.astype(np.int32) if ends[-1] < _MAX_ID else ends
 
 
 def _width(indices: NDArray[np.int32]) -> int:
@@ -138,8 +138,8 @@ def _parse_chunk(file: TextFile, chunk: bytes, layout: Layout, into: _Collector)
     report = np.zeros(_parse.REPORT_SIZE, np.int64)
     sizes = (
         n_lines if layout.n_rows is None else layout.n_rows - into.n_rows,
-        _ANY if layout.n_features is None else layout.n_features,
-        _ANY if layout.n_labels is None else layout.n_labels,
+        _MAX_ID if layout.n_features is None else layout.n_features,
+        _MAX_ID if layout.n_labels is None else layout.n_labels,
     )
     bases = (layout.feature_base, layout.label_base)
     found = (indices, values, pair_counts, labels, label_counts)
@@ -177,7 +177,7 @@ def _sort(
 def _convert_slow(
     file: TextFile, chunk: bytes, values: NDArray[np.float32], places: NDArray[np.int32]
 ) -> None:
-    """Fill in the few values that the kernel left to Python's own, always nearest, `float`."""
+    """Fill in the few values that the kernel left to Python's exactly rounded `float`."""
     if not places.size:
         return
     tokens = [_token(chunk, int(place)) for place in places]
@@ -196,7 +196,7 @@ def _token(chunk: bytes, at: int, stop: bytes = rb" \t\r\n") -> bytes:
 
 
 def _show(token: bytes) -> str:
-    """The token for a message: short, and with the first byte named that no such file may hold."""
+    """The token for a message: shortened, with its first invalid byte named."""
     strange = re.search(rb"[^\t\r\x20-\x7e]", token)
     shown = ascii(token[:40].decode("latin-1")) + ("…" if len(token) > 40 else "")
     if strange is None:
@@ -205,7 +205,7 @@ def _show(token: bytes) -> str:
 
 
 def _fail_at(file: TextFile, chunk: bytes, layout: Layout, report: NDArray[np.int64]) -> NoReturn:
-    """Word what the kernel reported."""
+    """Raise the error that the kernel reported."""
     code, at = int(report[_parse.CODE]), int(report[_parse.AT])
     line = file.line + int(report[_parse.LINE]) + 1
     token = _token(chunk, at)
@@ -243,7 +243,7 @@ def _fail_at(file: TextFile, chunk: bytes, layout: Layout, report: NDArray[np.in
 
 def _bounds(base: int, size: int | None, bound: str) -> str:
     if size is None:
-        return f"{base}..{_ANY - 1 + base}"
+        return f"{base}..{_MAX_ID - 1 + base}"
     if size == 0:
         return f"the empty range {bound}"
     return f"{base}..{size - 1 + base} {bound}"

@@ -1,4 +1,4 @@
-"""Writers of the text and npz formats: beside first, then renamed."""
+"""Write the text and npz formats: to a temporary file first, which is then renamed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = 4096  # rows turned into text at a time
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes `path`'s place when the block ends well."""
+    """A temporary path to write to, renamed to `path` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -110,7 +110,7 @@ def write_single(dataset: Dataset, path: Path, *, header: bool, bases: tuple[int
 def _write_both(
     x_path: Path, y_path: Path, write: Callable[[Path, str, csr_matrix], None], dataset: Dataset
 ) -> None:
-    """Write both files before either takes its place."""
+    """Write both temporary files before either is renamed."""
     with ExitStack() as stack:
         x_beside, y_beside = (stack.enter_context(replacing(path)) for path in (x_path, y_path))
         write(x_beside, x_path.suffix, dataset.X)

@@ -1,4 +1,4 @@
-"""Dataset: the features, the labels, and what they are called."""
+"""Dataset: features, labels and their names."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _check_names(what: str, names: Sequence[str] | None, size: int) -> tuple[str
 class Dataset:
     """Points with sparse features and sets of labels.
 
-    Whatever is given is brought into one form: CSR with int32 indices, sorted in each row, without
-    duplicates and without stored zeros. The arrays given are not changed.
+    Matrices are converted to CSR with int32 indices, sorted in each row, without duplicates and
+    without stored zeros. The arrays that are passed in are not changed.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Dataset:
     Y : csr_matrix of shape (n_samples, n_labels), bool
         Labels: True where the point carries the label. A row or a column may be empty.
     name : str
-        What the data is called in messages and tables.
+        Name of the data in messages and tables.
     label_names, feature_names : tuple of str, optional
         One name a column.
     propensity : (A, B)
@@ -119,7 +119,7 @@ class Dataset:
         return replace(self, X=self.X[rows], Y=self.Y[rows])
 
     def describe(self) -> dict[str, float]:
-        """The statistics that tell one data set from another, by name."""
+        """Summary statistics of the data, by name."""
         per_point = np.diff(self.Y.indptr)
         per_label = np.bincount(self.Y.indices, minlength=self.n_labels)
         features = np.diff(self.X.indptr)

@@ -1,8 +1,8 @@
 """Download a registered data set into the cache directory, verified, all of it or nothing.
 
-pooch was tried instead. It makes `fetch` and `_index` longer (261 lines, these are 243) and brings
-eight packages. Its progress bar needs an adapter to ours, and it knows nothing of pip's index. Its
-`Untar` writes outside the folder where an archive's paths lead there, below Python 3.12.
+pooch was tried instead. It makes `fetch` and `_index` longer (261 lines instead of 242) and brings
+eight packages. Its progress bar needs an adapter to ours, and it cannot look up files on the index
+of pip. Below Python 3.12 its `Untar` follows paths in an archive that lead outside the folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dxml.text.files import COMPRESSIONS
 
 __all__ = ["fetch"]
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 18  # bytes read at a time
 _TIMEOUT = 60.0  # seconds without a byte
 _FAILURES = (
     OSError,  # also urllib's errors and timeouts
@@ -56,7 +56,7 @@ def fetch(name: str, progress: Progress = SILENT, cache_dir: str | Path | None =
     name : str
         A key of `dxml.data.REGISTRY`.
     progress : Progress
-        Hears of the bytes downloaded, and of those converted.
+        Counts the bytes downloaded, and those converted.
     cache_dir : path, optional
         Where to put it; by default where `dxml.data.load_dataset` looks.
 
@@ -144,7 +144,7 @@ def _members(archive: Path) -> Iterator[dict[str, IO[bytes]]]:
 
 
 def _extract(archive: Path, wanted: tuple[str, ...], folder: Path) -> None:
-    """Copy the wanted files out, each under its own name: an archive's paths are never used."""
+    """Copy the wanted files by name; folders in the archive are ignored, so no path can escape."""
     with _members(archive) as members:
         for name in wanted:
             present = [f"{name}{suffix}" for suffix in ("", *COMPRESSIONS)]

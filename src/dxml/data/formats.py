@@ -1,4 +1,4 @@
-"""Read data sets from the file formats in use, by name or by what the path looks like.
+"""Read and write data sets; the format is given, or recognised from the path.
 
 =============  ==========================================  ==================================
 format         path                                        ids, width
@@ -106,14 +106,14 @@ def read(
     name: str | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
-    """Read a data set; see the module's table for formats and how a path tells its own.
+    """Read a data set; see the module's table for the formats and their paths.
 
     Parameters
     ----------
     path : str or Path
         A file, two files with a comma between them, or a folder (npz).
     format : {"repository", "pair", "libsvm", "npz"}, optional
-        Needed only where the path does not tell.
+        Needed only where the path does not show the format.
     n_features, n_labels : int, optional
         Width of X and Y; for libsvm only, which has no header. Give them when reading a test file,
         whose largest ids may be smaller than the training file's.
@@ -122,12 +122,12 @@ def read(
     name : str, optional
         Name of the data set; the file's by default.
     progress : Progress
-        Hears of the bytes read.
+        Counts the bytes read.
 
     Raises
     ------
     DataFormatError
-        With the file, the line, what was expected, what came and what to do.
+        The message has the file, the line, what was expected, what was found and what to do.
     """
     chosen = _chosen(path, format)
     if chosen != "libsvm" and (n_features is not None or n_labels is not None):
@@ -293,7 +293,7 @@ def write(
 ) -> None:
     """Write `dataset` so that `read` gives the same float32 values back, bit for bit.
 
-    Files are written beside their place and renamed, so nothing half-written is ever found there.
+    Files are written under temporary names and then renamed, so no half-written file is ever seen.
     Missing folders are made. A path without a suffix is a folder, for npz. Parameters are those of
     `read`; bases are for libsvm only.
     """

@@ -26,7 +26,7 @@ Part = Literal["train", "test", "all"]
 
 
 def cache_directory() -> Path:
-    """Where fetched data lies: ``DXML_CACHE``, else ``dxml`` in the user's cache directory."""
+    """Where fetched data is kept: ``DXML_CACHE``, else ``dxml`` in the user's cache directory."""
     if chosen := os.environ.get("DXML_CACHE"):
         return Path(chosen)
     root = os.environ.get("XDG_CACHE_HOME")
@@ -34,7 +34,7 @@ def cache_directory() -> Path:
 
 
 def _search_path(data_dir: str | Path | None) -> list[Path]:
-    """Directories that may hold a folder with the data set's name, first choice first."""
+    """Directories in which to look for a folder with the data set's name, in order."""
     if data_dir is not None:
         return [Path(data_dir)]
     named = os.environ.get("DXML_DATA")
@@ -128,7 +128,7 @@ def load_dataset(
     data_dir : path, optional
         Look here and nowhere else.
     progress : Progress
-        Hears of the bytes read.
+        Counts the bytes read.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def open_data(
     data_dir: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
-    """A file by its path or a registered data set by its name; a path wins where it exists.
+    """Open a file by its path, or else a registered data set by its name.
 
     A file is read whole: `part` is for names, and `split` on a file is refused.
 

@@ -87,8 +87,8 @@ _SENTENCES = (
     "It is suggested that the {1} depends on the {0}.",
 )
 _TITLES = ("On {0} and {1}", "{0} in the light of {1}", "New findings about {0}: {1}")
-_MOST = 3  # subjects of an article
-_OWN_WORD = 0.6  # chance that a sentence's second word is of the subject too, not of the aspect
+_MAX_SUBJECTS = 3  # of an article
+_SUBJECT_WORD_CHANCE = 0.6  # that the second word of a sentence is of the subject, not the aspect
 
 
 def make_texts(n_texts: int, n_subjects: int = 40, random_state: int | None = 0) -> TextTable:
@@ -118,9 +118,9 @@ def make_texts(n_texts: int, n_subjects: int = 40, random_state: int | None = 0)
     """
     if n_texts < 1:
         raise ParameterError(f"n_texts must be 1 or more, got {n_texts!r}.")
-    if not _MOST <= n_subjects <= len(_SUBJECTS):
+    if not _MAX_SUBJECTS <= n_subjects <= len(_SUBJECTS):
         raise ParameterError(
-            f"n_subjects must be in {_MOST}..{len(_SUBJECTS)}, got {n_subjects!r}."
+            f"n_subjects must be in {_MAX_SUBJECTS}..{len(_SUBJECTS)}, got {n_subjects!r}."
         )
     rng = spawn(random_state, "articles")["articles"]
     subjects = list(_SUBJECTS)[:n_subjects]
@@ -128,7 +128,7 @@ def make_texts(n_texts: int, n_subjects: int = 40, random_state: int | None = 0)
     chances /= chances.sum()
     texts, labels = [], []
     for _ in range(n_texts):
-        size = rng.integers(1, _MOST + 1)
+        size = rng.integers(1, _MAX_SUBJECTS + 1)
         chosen = [subjects[i] for i in rng.choice(n_subjects, size, replace=False, p=chances)]
         aspect = _one(rng, list(_ASPECTS))
         texts.append(_article(rng, chosen, aspect))
@@ -146,7 +146,7 @@ def _article(rng: np.random.Generator, subjects: list[str], aspect: str) -> str:
     sentences = []
     for name in subjects * 3:
         first = _one(rng, _SUBJECTS[name])
-        others = _SUBJECTS[name] if rng.random() < _OWN_WORD else _ASPECTS[aspect]
+        others = _SUBJECTS[name] if rng.random() < _SUBJECT_WORD_CHANCE else _ASPECTS[aspect]
         second = _one(rng, [word for word in others if word != first])
         sentences.append(_one(rng, _SENTENCES).format(first, second, rng.integers(2, 90)))
     return f"{title[0].upper()}{title[1:]}\n{' '.join(sentences)}"

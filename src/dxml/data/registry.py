@@ -3,8 +3,8 @@
 Shapes and averages are those of the Extreme Classification Repository, which also publishes the
 archives: K. Bhatia, K. Dahiya, H. Jain, P. Kar, A. Mittal, Y. Prabhu and M. Varma,
 http://manikvarma.org/downloads/XC/XMLRepository.html
-The last two data sets hold texts; their shapes are what the recipe gives, labels that no training
-point carries left out.
+The last two data sets hold texts. Their shapes follow from the recipe; labels without a training
+point are left out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sdist:
 
 @dataclass(frozen=True)
 class TextRecipe:
-    """How records of text (JSON lines) become features and labels; one fixed way for each data set.
+    """How records of text (JSON lines) become features and labels, fixed for each data set.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class TextRecipe:
     labels, id : str
         The fields with the labels' ids and with the record's.
     min_df : int
-        Training texts that must hold a word, for it to be a feature; see `dxml.text.TextFeatures`.
+        Training texts that a word must occur in to become a feature; see `dxml.text.TextFeatures`.
     label_names : str, optional
         The field with the labels' names. None: the last file has them, a line ``https://…/ID`` tab
         name, where `id_prefix` and the ID are the label.
@@ -93,7 +93,7 @@ class DatasetInfo:
     n_train, n_test, n_features, n_labels : int
         The shape that is checked on load.
     labels_per_point, features_per_point : float
-        Averages, for tables and for generated twins.
+        Averages, for tables and for generated data of the same shape (`make_twin`).
     n_splits : int
         10 where split files choose the rows of one data file; 1 where train and test are two files.
     files : tuple of str

@@ -1,4 +1,4 @@
-"""Planted data: any shape, and a right answer that is known.
+"""Planted data: generated data of any shape whose correct labels are known.
 
 Labels come in groups that occur together, with frequencies that follow a power law. Every label has
 signature features; a point's features are drawn from its labels' signatures, and a share of them
@@ -19,8 +19,8 @@ from dxml.exceptions import ParameterError
 
 __all__ = ["make_planted", "make_twin", "train_test"]
 
-_TOGETHER = 0.8  # chance that a point's next label comes from the group of one it has
-_TRIES = 20  # draws before a label or feature is taken at random
+_SAME_GROUP_CHANCE = 0.8  # that a point's next label is from the group of one it has
+_MAX_DRAWS = 20  # before a label or feature is drawn uniformly
 
 
 @njit(cache=True)
@@ -41,41 +41,41 @@ def _below(state: NDArray[np.uint64], n: int) -> int:
 
 @njit(cache=True)
 def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
-    """A place in first..stop - 1, each as likely as its step in the rising `ends`."""
+    """Draw an index in first..stop - 1; `ends` are the cumulative probabilities."""
     low = ends[first - 1] if first > 0 else 0.0
     u = low + _uniform(state) * (ends[stop - 1] - low)
-    place: int = first + np.searchsorted(ends[first:stop], u, side="right")
-    return min(place, stop - 1)
+    position: int = first + np.searchsorted(ends[first:stop], u, side="right")
+    return min(position, stop - 1)
 
 
 @njit(cache=True)
 def _plant_labels(
     row_ends: NDArray[np.int64], ends: NDArray[np.float64], group: int, seed: int
 ) -> NDArray[np.int32]:
-    """Distinct label places for every point; places of one group lie side by side."""
+    """Distinct label positions for every point; positions of one group are consecutive."""
     n_labels = ends.size
     state = np.array([np.uint64(seed) | np.uint64(1)])
     seen = np.full(n_labels, -1, np.int64)
-    places = np.empty(row_ends[-1], np.int32)
+    positions = np.empty(row_ends[-1], np.int32)
     for row in range(row_ends.size - 1):
         start = row_ends[row]
         tries = 0
         n = start
         while n < row_ends[row + 1]:
-            if tries > _TRIES:
-                place = _below(state, n_labels)
-            elif n > start and _uniform(state) < _TOGETHER:
-                first = places[start + _below(state, n - start)] // group * group
-                place = _draw(state, ends, first, min(first + group, n_labels))
+            if tries > _MAX_DRAWS:
+                position = _below(state, n_labels)
+            elif n > start and _uniform(state) < _SAME_GROUP_CHANCE:
+                first = positions[start + _below(state, n - start)] // group * group
+                position = _draw(state, ends, first, min(first + group, n_labels))
             else:
-                place = _draw(state, ends, 0, n_labels)
+                position = _draw(state, ends, 0, n_labels)
             tries += 1
-            if seen[place] != row:
-                seen[place] = row
-                places[n] = place
+            if seen[position] != row:
+                seen[position] = row
+                positions[n] = position
                 n += 1
                 tries = 0
-    return places
+    return positions
 
 
 @njit(cache=True)
@@ -99,7 +99,7 @@ def _plant_features(
         tries = 0
         n = start
         while n < stop:
-            if n_own == 0 or tries > _TRIES or _uniform(state) < noise:
+            if n_own == 0 or tries > _MAX_DRAWS or _uniform(state) < noise:
                 feature = _below(state, n_features)
             else:
                 label = labels[first + _below(state, n_own)]
@@ -179,10 +179,10 @@ def make_planted(
     row_ends = _row_ends(rng["feature counts"], n_samples, features_per_point, n_features)
     weights = (1.0 + rng["ranks"].permutation(n_labels)) ** -power
     group = max(4, round(2 * labels_per_point))
-    places = _plant_labels(
+    positions = _plant_labels(
         label_ends, np.cumsum(weights / weights.sum()), group, spawn_seed(random_state, "labels")
     )
-    labels = rng["ids"].permutation(n_labels).astype(np.int32)[places]
+    labels = rng["ids"].permutation(n_labels).astype(np.int32)[positions]
     size = max(3, int(np.ceil(1.5 * features_per_point / max(labels_per_point, 1.0))))
     signatures = rng["signatures"].integers(n_features, size=(n_labels, size), dtype=np.int32)
     indices, values = _plant_features(
@@ -209,7 +209,7 @@ def make_twin(
     noise: float = 0.1,
     random_state: int | None = 0,
 ) -> Dataset:
-    """Planted data in the shape of a registered data set; none of its content.
+    """Planted data of the same shape as a registered data set.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""The graph of labels that share a point, walks on it, and a vector for every label."""
+"""The graph of labels that occur together, random walks on it, and label vectors (DeepWalk)."""

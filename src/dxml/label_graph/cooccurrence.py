@@ -1,7 +1,7 @@
-"""How often two labels stand near each other in the walks.
+"""Co-occurrence counts: how often two labels are within a window of each other in the walks.
 
-Skip-gram looks at the walks only through these counts, so they are taken once (or once a block of
-labels, where all of them together would not fit) in place of one gradient step for every pair.
+The skip-gram objective depends on the walks only through these counts. They are computed once, or
+once per block of labels where all counts would not fit into memory.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WalkIndex:
-    """The walks, and for every label the places where it stands.
+    """The walks, and for every label its positions in them.
 
     Parameters
     ----------
     walks : int32 array of shape (n_walks, length)
     indptr : int64 array of shape (n_labels + 1,)
-        Label c stands at ``positions[indptr[c]:indptr[c + 1]]``.
+        Label c is at ``positions[indptr[c]:indptr[c + 1]]``.
     positions : int32 or int64 array of shape (n_walks * length,)
-        Places in ``walks.ravel()``, ascending for each label.
+        Positions in ``walks.ravel()``, ascending for each label.
     window : int
         Labels at a distance δ ≤ window are each other's context, with the weight
         ``window − δ + 1``: `window` times the chance that word2vec's random shrinking of the
@@ -42,7 +42,7 @@ class WalkIndex:
 
     @property
     def n_labels(self) -> int:
-        """Labels, those that stand nowhere included."""
+        """Number of labels, including those that are in no walk."""
         return len(self.indptr) - 1
 
     @property
@@ -52,22 +52,22 @@ class WalkIndex:
 
     @property
     def counts(self) -> Ints:
-        """How often each label stands in the walks, shape (n_labels,)."""
+        """How often each label occurs in the walks, shape (n_labels,)."""
         return np.asarray(np.diff(self.indptr))
 
     def context_totals(self) -> Ints:
-        """The sum of each label's row of counts, without the row; shape (n_labels,)."""
+        """The row sums of the co-occurrence matrix, without computing it; shape (n_labels,)."""
         length = self.walks.shape[1]
         weights = np.arange(self.window, 0, -1, dtype=np.int64)[: max(length - 1, 0)]
         sums = np.concatenate([[0], np.cumsum(weights)])
         reach = np.minimum(np.arange(length), len(weights))
-        by_place = sums[reach] + sums[reach[::-1]]  # labels before, labels after
-        totals: Ints = _sum_by_label(self.walks, by_place, self.n_labels)
+        by_position = sums[reach] + sums[reach[::-1]]  # labels before, labels after
+        totals: Ints = _sum_by_label(self.walks, by_position, self.n_labels)
         return totals
 
 
 def index_walks(walks: npt.NDArray[np.int32], n_labels: int, window: int) -> WalkIndex:
-    """Group the places of the walks by label (a counting sort)."""
+    """Group the positions in the walks by label (a counting sort)."""
     walks = np.ascontiguousarray(walks, dtype=np.int32)
     dtype = np.int32 if walks.size < 2**31 else np.int64
     indptr, positions = _group(walks.ravel(), n_labels, np.empty(walks.size, dtype=dtype))
@@ -88,13 +88,13 @@ def context_counts(
     centres : int array of shape (n_centres,)
         The labels whose rows are wanted.
     column_of : int32 array of shape (n_labels,)
-        Where to count each context label; -1 for those not wanted.
+        The column of each context label; -1 for those that are not counted.
     n_columns : int
 
     Returns
     -------
     int64 array of shape (n_centres, n_columns)
-        Whole numbers, so the order of adding, and with it the number of threads, does not matter.
+        Integers, so the sums do not depend on the number of threads.
     """
     counts: Ints = _count(*index.arrays, centres, column_of, n_columns)  # type: ignore[call-arg]
     return counts
@@ -120,19 +120,19 @@ def _group(tokens, n_labels, positions):  # type: ignore[no-untyped-def]
     for label in range(n_labels):
         indptr[label + 1] += indptr[label]
     free = indptr[:-1].copy()
-    for place in range(len(tokens)):
-        token = tokens[place]
-        positions[free[token]] = place
+    for position in range(len(tokens)):
+        token = tokens[position]
+        positions[free[token]] = position
         free[token] += 1
     return indptr, positions
 
 
 @numba.njit(cache=True)
-def _sum_by_label(walks, by_place, n_labels):  # type: ignore[no-untyped-def]
+def _sum_by_label(walks, by_position, n_labels):  # type: ignore[no-untyped-def]
     totals = np.zeros(n_labels, np.int64)
     for walk in range(walks.shape[0]):
-        for place in range(walks.shape[1]):
-            totals[walks[walk, place]] += by_place[place]
+        for position in range(walks.shape[1]):
+            totals[walks[walk, position]] += by_position[position]
     return totals
 
 

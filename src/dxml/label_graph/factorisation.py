@@ -1,10 +1,11 @@
-"""Weighted logistic matrix factorisation: the solver under skip-gram.
+"""Weighted logistic matrix factorisation: the solver that skip-gram uses.
 
 Finds U (rows: centres) and V (columns: contexts or tree nodes) that minimise
 
     loss = Σ_cj  T_cj · log(1 + exp(s_cj)) − P_cj · s_cj,    s = U Vᵀ,   0 ≤ P ≤ T,
 
-that is, P_cj events "yes" and T_cj − P_cj events "no" with the chance σ(s_cj) of "yes".
+This is the negative log-likelihood of P_cj positive and T_cj − P_cj negative examples whose
+probability of being positive is σ(s_cj).
 
 The method is alternating Newton steps. For fixed V the rows of U are independent logistic
 regressions, and the Hessian of row c is Σ_j w_cj v_j v_jᵀ. The weights w are close to rank one (a
@@ -41,15 +42,15 @@ __all__ = ["Factors", "Problem", "factorise", "one_thread"]
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-DAMPING = 0.03  # of the mean diagonal of H, added to it: keeps unused directions still
+DAMPING = 0.03  # times the mean diagonal of H, added to its diagonal for stability
 ROWS, COLUMNS = 128, 512  # the fixed block of one single-threaded product
 TILE_ENTRIES = 1 << 24  # P and T of one block of centres: 128 MiB together
 CACHE_ENTRIES = 1 << 26  # all of P and T are kept when they fit in 512 MiB
-MAX_OTHERS = 16384  # a half-sweep looks at no more rows of the other side than this
+MAX_OTHERS = 16384  # rows of the other factor that a half-sweep uses at most
 
 
 class Problem(Protocol):
-    """What is to be factorised, handed out in tiles."""
+    """The matrices P and T, computed tile by tile."""
 
     @property
     def row_mass(self) -> npt.NDArray[np.float64]:
@@ -114,14 +115,14 @@ def factorise(
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some rows of a side, and by how much each counts."""
+    """A sample of the rows of U or V, and the weight of each."""
 
     ids: Ints
     weights: Floats
     everything: bool
 
     def take(self, A: Tensor, where: slice) -> tuple[Tensor, Tensor | None]:
-        """The sampled rows of A, or a stretch of them, and their weights unless all are 1."""
+        """A slice of the sampled rows of A, and their weights (None where all are 1)."""
         if self.everything:
             return A[where], None
         ids = torch.from_numpy(self.ids[where]).to(A.device)
@@ -173,8 +174,8 @@ class _Tiles:
 class _Workers:
     """Runs a task for each fixed-size piece of 0..n, each task on one thread.
 
-    A library's matrix product may add in another order when it has another number of threads;
-    with one thread to a product there is one order.
+    The order of additions in a matrix product may depend on its number of threads. With one thread
+    per product it is fixed.
     """
 
     def __init__(self, pool: ThreadPoolExecutor, device: torch.device) -> None:
@@ -193,7 +194,7 @@ def _pieces(n: int, size: int) -> list[slice]:
 
 @contextmanager
 def one_thread() -> Iterator[int]:
-    """Inside, torch uses one thread for an operation; gives how many it had."""
+    """Within this context torch uses one thread; yields the number it had before."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -211,7 +212,7 @@ def _workers(device: torch.device) -> Iterator[_Workers]:
 
 
 def _step_length(sweep: int) -> float:
-    """1, 2/3, 1/2, 2/5, …: whole steps at first, shorter ones where w is far from rank one."""
+    """1, 2/3, 1/2, 2/5, …: shorter and shorter steps, as the rank-one form of w is not exact."""
     return 2 / (sweep + 2)
 
 

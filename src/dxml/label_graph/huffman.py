@@ -1,7 +1,7 @@
 """The Huffman tree of hierarchical softmax (Morin & Bengio 2005; Mikolov et al. 2013).
 
-Leaves are laid out left to right so that the leaves under any inner node are consecutive: the mass
-that a set of counts sends left or right at a node is then a difference of two prefix sums.
+Leaves are numbered from left to right, so that the leaves under any inner node are consecutive. The
+sum of counts under a child of a node is then a difference of two prefix sums.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ class HuffmanTree:
 
     Parameters
     ----------
-    place : int32 array of shape (n_leaves,)
-        Where each leaf stands from left to right.
+    position : int32 array of shape (n_leaves,)
+        The number of each leaf from left to right.
     low, middle, high : int64 arrays of shape (n_leaves - 1,)
-        The places under inner node j are ``low[j]:high[j]``; those under its left child are
+        The positions under inner node j are ``low[j]:high[j]``; those under its left child are
         ``low[j]:middle[j]``.
     """
 
-    place: npt.NDArray[np.int32]
+    position: npt.NDArray[np.int32]
     low: Ints
     middle: Ints
     high: Ints
 
 
 def huffman_tree(counts: npt.NDArray[np.integer]) -> HuffmanTree:
-    """The tree with the least expected depth when leaf i is met `counts[i]` times.
+    """The tree with the least expected depth when leaf i occurs `counts[i]` times.
 
     Ties go to the leaf before the inner node, then to the lower number.
 
     Examples
     --------
     >>> tree = huffman_tree(np.array([5, 1, 1]))  # ((1, 2), 0)
-    >>> tree.place.tolist()
+    >>> tree.position.tolist()
     [2, 0, 1]
     >>> tree.low.tolist(), tree.middle.tolist(), tree.high.tolist()
     ([0, 0], [1, 2], [2, 3])
     """
     order = np.argsort(counts, kind="stable").astype(np.int64)
     left, right = _merge(counts[order].astype(np.int64))
-    place, low, middle, high = _lay_out(left, right, len(order))
+    position, low, middle, high = _lay_out(left, right, len(order))
     by_leaf = np.empty(len(order), dtype=np.int32)
-    by_leaf[order] = place
+    by_leaf[order] = position
     return HuffmanTree(by_leaf, low, middle, high)
 
 
@@ -85,7 +85,7 @@ def _merge(counts):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _lay_out(left, right, n):  # type: ignore[no-untyped-def]
-    """Places of the leaves and the span of each inner node; children come before their parent."""
+    """Positions of the leaves, and span of each inner node; children come before their parent."""
     nodes = n - 1
     size = np.ones(n + nodes, np.int64)
     for node in range(nodes):

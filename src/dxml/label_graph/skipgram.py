@@ -1,10 +1,10 @@
 """Skip-gram on the walks: one vector per label (DeepWalk's second half).
 
 The objective is word2vec's (Mikolov et al., 2013), with negative sampling or hierarchical softmax,
-in its expected form: the pairs of the walks are counted first (`dxml.label_graph.cooccurrence`),
-negatives enter by their probability instead of by draws, and the resulting weighted logistic
-factorisation is solved by Newton steps (`dxml.label_graph.factorisation`) instead of one small step
-a pair.
+in expectation. The pairs of the walks are counted first (`dxml.label_graph.cooccurrence`), and
+negatives are weighted by their probability instead of being drawn. This gives a weighted logistic
+matrix factorisation, solved by Newton steps (`dxml.label_graph.factorisation`) instead of one small
+gradient step per pair.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def train_skipgram(
     device: str | torch.device = "cpu",
     progress: Progress = SILENT,
 ) -> Floats:
-    """Give labels that meet in the walks similar vectors.
+    """Give similar vectors to labels that are near each other in the walks.
 
     Parameters
     ----------
@@ -60,12 +60,13 @@ def train_skipgram(
     epochs : int
         Sweeps of the solver, each over all pairs.
     spectrum : float
-        The objective fixes only the products of label and context vectors, U Vᵀ = A S Bᵀ, and so
-        U only up to an invertible matrix. The vectors are A S**spectrum, rotated at random. 0.5
-        shares the singular values S evenly between the two sides, where word2vec's small steps
-        from a small start also lead; towards 0 all directions count alike and labels are told
-        apart better, until at 0 with dim ≥ n_labels nothing of the graph is left (Levy, Goldberg
-        & Dagan, TACL 2015, section 3.3, find 0 to 0.5 best).
+        The objective depends only on the products of label and context vectors, U Vᵀ = A S Bᵀ
+        (singular value decomposition). It determines U only up to an invertible matrix. The label
+        vectors are A S**spectrum, rotated at random. 0.5 shares the singular values evenly between
+        labels and contexts, as word2vec's gradient descent from small weights also does. Smaller
+        values give all directions more equal weight, which separates labels better. At 0 with
+        dim ≥ n_labels nothing of the graph is left. Levy, Goldberg & Dagan (TACL 2015, section
+        3.3) find 0 to 0.5 best.
     seed : int
     device : str or torch.device
     progress : Progress
@@ -73,7 +74,7 @@ def train_skipgram(
     Returns
     -------
     float32 array of shape (n_labels, dim)
-        A label that stands in no walk has a random direction and the median length of the others.
+        A label that is in no walk has a random direction and the median length of the others.
 
     Notes
     -----
@@ -95,14 +96,14 @@ def train_skipgram(
 
 
 def random_label_vectors(n_labels: int, dim: int, seed: int = 0) -> Floats:
-    """Random directions of length 1, shape (n_labels, dim); no graph is asked."""
+    """Random directions of length 1, shape (n_labels, dim), without a graph."""
     rng = np.random.default_rng([seed, 1])
     vectors = rng.standard_normal((n_labels, dim), dtype=np.float32)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def center_and_scale(vectors: Floats) -> Floats:
-    """Subtract the mean vector, then make every vector unit; a zero vector stays zero."""
+    """Subtract the mean vector, then scale every vector to length 1; a zero vector stays zero."""
     centred = vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(centred / np.where(norms > 0, norms, np.float32(1)))
@@ -112,15 +113,15 @@ def center_and_scale(vectors: Floats) -> Floats:
 class NegativeProblem:
     """Negative sampling in expectation.
 
-    A pair (c, o) that counts C_co is C_co times "yes"; each of its k negatives is j with
-    probability q_j and is dropped when j = o, as in word2vec. So P = C and
+    A pair (c, o) with count C_co is C_co positive examples. Each has k negatives, which are label j
+    with probability q_j and are dropped when j = o, as in word2vec. So P = C and
     T_cj − P_cj = k q_j (Σ_o C_co − C_cj).
     """
 
     index: WalkIndex
     seen: Ints
     noise: Doubles  # k q_j
-    totals: Doubles  # Σ_o C_co, their mean made 1
+    totals: Doubles  # Σ_o C_co, divided by their mean
     scale: float
 
     @classmethod
@@ -151,23 +152,23 @@ class NegativeProblem:
 
 @dataclass(frozen=True)
 class TreeProblem:
-    """Hierarchical softmax: "yes" means left at an inner node on the way to the context label."""
+    """Hierarchical softmax: a positive example is a left turn on the path to the context label."""
 
     index: WalkIndex
     seen: Ints
     tree: HuffmanTree
-    place_of: npt.NDArray[np.int32]  # label → leaf, left to right
-    totals: Doubles  # Σ_o C_co, their mean made 1
+    leaf_of: npt.NDArray[np.int32]  # label → leaf, left to right
+    totals: Doubles  # Σ_o C_co, divided by their mean
     scale: float
 
     @classmethod
     def build(cls, index: WalkIndex, seen: Ints) -> TreeProblem:
         tree = huffman_tree(index.counts[seen])
-        place_of = np.full(index.n_labels, -1, dtype=np.int32)
-        place_of[seen] = tree.place
+        leaf_of = np.full(index.n_labels, -1, dtype=np.int32)
+        leaf_of[seen] = tree.position
         totals = index.context_totals()[seen].astype(np.float64)
         scale = 1.0 / totals.mean()
-        return cls(index, seen, tree, place_of, totals * scale, scale)
+        return cls(index, seen, tree, leaf_of, totals * scale, scale)
 
     @property
     def row_mass(self) -> Doubles:
@@ -176,14 +177,14 @@ class TreeProblem:
     @property
     def column_mass(self) -> Doubles:
         leaf = np.zeros(len(self.seen) + 1)
-        leaf[self.tree.place + 1] = self.totals
+        leaf[self.tree.position + 1] = self.totals
         sums = np.cumsum(leaf)
         return np.asarray(sums[self.tree.high] - sums[self.tree.low])
 
     def tile(self, rows: Ints, columns: Ints) -> tuple[Floats, Floats]:
         low, middle, high = (a[columns] for a in (self.tree.low, self.tree.middle, self.tree.high))
         tile: tuple[Floats, Floats] = _tree_tile(  # type: ignore[call-arg]
-            *self.index.arrays, self.seen[rows], self.place_of, low, middle, high, self.scale
+            *self.index.arrays, self.seen[rows], self.leaf_of, low, middle, high, self.scale
         )
         return tile
 
@@ -206,16 +207,16 @@ def _negative_tile(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, parallel=True)
 def _tree_tile(  # type: ignore[no-untyped-def]
-    tokens, length, indptr, positions, window, centres, place_of, low, middle, high, scale
+    tokens, length, indptr, positions, window, centres, leaf_of, low, middle, high, scale
 ):
     P = np.empty((len(centres), len(low)), np.float32)
     T = np.empty((len(centres), len(low)), np.float32)
-    n_leaves = place_of.max() + 1
+    n_leaves = leaf_of.max() + 1
     for row in numba.prange(len(centres)):
         sums = np.zeros(n_leaves + 1, np.int64)
-        count_row(tokens, length, indptr, positions, window, centres[row], place_of, sums[1:])
-        for place in range(n_leaves):
-            sums[place + 1] += sums[place]
+        count_row(tokens, length, indptr, positions, window, centres[row], leaf_of, sums[1:])
+        for leaf in range(n_leaves):
+            sums[leaf + 1] += sums[leaf]
         for node in range(len(low)):
             P[row, node] = (sums[middle[node]] - sums[low[node]]) * scale
             T[row, node] = (sums[high[node]] - sums[low[node]]) * scale
@@ -223,7 +224,7 @@ def _tree_tile(  # type: ignore[no-untyped-def]
 
 
 def _share_spectrum(factors: Factors, spectrum: float, seed: int) -> Floats:
-    """A S**spectrum of U Vᵀ = A S Bᵀ, turned by a random rotation to spread it over all axes."""
+    """A S**spectrum of U Vᵀ = A S Bᵀ, rotated at random so that all axes have similar variance."""
     dim = factors.U.shape[1]
     noise = np.random.default_rng([seed, 2]).standard_normal((dim, dim))
     with one_thread():

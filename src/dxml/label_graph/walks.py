@@ -72,8 +72,8 @@ def random_walks_on_points(
     """Walk the weighted label graph without building it.
 
     A step goes from a label to a point that carries it, chosen with probability proportional to
-    the point's other labels (its number of labels − 1), and on to one of those, all alike. That is
-    the weighted graph's law: over the points x that carry both c and o,
+    the number of its other labels, |x| − 1, and on to one of those, uniformly. The transition
+    probabilities equal those of the weighted graph: over the points x with both labels c and o,
     ``P(o | c) = Σ_x (|x| − 1)/Z_c · 1/(|x| − 1) = n_co / Σ_o' n_co'``.
 
     Parameters
@@ -184,7 +184,7 @@ def _walk_points(  # type: ignore[no-untyped-def]
             point = points[_draw(cumulative, low, high, _uniform(key, 2 * step))]
             begin, others = point_indptr[point], point_indptr[point + 1] - point_indptr[point] - 1
             other = begin + np.int64(_uniform(key, 2 * step + 1) * others)
-            if labels[other] >= label:  # the label itself stands at or before: step over it
+            if labels[other] >= label:  # skip the label itself
                 other += 1
             label = labels[other]
             walks[first + i, step] = label

@@ -1,4 +1,4 @@
-"""Ranking quality: P@k, nDCG@k and their propensity-scored kin, calibration, label bands."""
+"""Ranking quality: P@k, nDCG@k and their propensity-scored variants, calibration, label bands."""
 
 from dxml.metrics.ranking import (
     BINS,

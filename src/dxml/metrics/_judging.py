@@ -1,4 +1,4 @@
-"""Rankings laid beside the truth: what every measure starts from, and its checks."""
+"""Compare rankings with the truth: the checks and counts that every measure starts from."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Judged:
-    """The checked truth and the first k places of the checked ranking."""
+    """The truth and the first k positions of the ranking, both checked."""
 
     truth: sp.csr_matrix  # (n_samples, n_labels), sorted, only True stored
-    labels: IntArray  # (n_samples, k), -1 for nothing
+    labels: IntArray  # (n_samples, k), padded with -1
     hits: NDArray[np.bool_]  # (n_samples, k)
 
     @property
@@ -54,7 +54,7 @@ class Judged:
         return np.bincount(self.truth.indices, minlength=self.n_labels)
 
     def label_counts(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """For each place 1..k: how often each label has been right, and predicted, up to there."""
+        """For each depth 1..k: correct predictions of each label, and all predictions of it."""
         right = np.zeros(self.n_labels, dtype=np.int64)
         predicted = np.zeros_like(right)
         for labels, hits in zip(self.labels.T, self.hits.T, strict=True):
@@ -63,7 +63,7 @@ class Judged:
             yield right, predicted
 
     def hit_weights(self, weights: FloatArray) -> FloatArray:
-        """The weight of the label at each place where it is right, else 0; (n_samples, k)."""
+        """The weight of each correct label in the ranking, 0 for a wrong one; (n_samples, k)."""
         return np.where(self.hits, weights[self.labels], 0.0)
 
 
@@ -79,7 +79,9 @@ def _find_hits(truth: sp.csr_matrix, labels: IntArray) -> NDArray[np.bool_]:
     true_keys = row_of_each_entry(truth) * n_labels + truth.indices
     keys = np.arange(n_samples)[:, None] * n_labels + labels
     at = np.searchsorted(true_keys, keys)
-    found: NDArray[np.bool_] = np.append(true_keys, -1)[at] == keys  # -1: behind the last key
+    found: NDArray[np.bool_] = (
+        np.append(true_keys, -1)[at] == keys
+    )  # -1 is found after the last key
     return found & (labels >= 0)
 
 

@@ -1,4 +1,4 @@
-"""Head, torso and tail: how well labels are found, by how often the training data has them."""
+"""Precision and recall of frequent and rare labels: head, torso and tail."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BANDS = ("head", "torso", "tail")
 def label_bands(frequency: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     """0, 1 or 2 for each label: head, torso and tail hold a third of all occurrences each.
 
-    Labels are taken from the most frequent on; one that straddles a border belongs to the band in
-    which it begins. Labels without training points are tail.
+    Labels are sorted by decreasing frequency. One that crosses a border belongs to the more
+    frequent band. Labels without training points are tail.
 
     >>> label_bands(np.array([1, 6, 3, 2, 0])).tolist()
     [2, 0, 1, 2, 2]
@@ -34,18 +34,18 @@ def label_bands(frequency: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class LabelGroup:
-    """Labels judged together.
+    """The counts of a group of labels.
 
     Attributes
     ----------
     labels : int
-        How many they are.
+        Number of labels in the group.
     occurrences : int
-        Of these labels in the truth.
+        How often they occur in the truth.
     points : int
         Points that carry at least one of them.
     predicted, right : tuple of int
-        Places that name one of them, and rightly so, among the first 1, 2, …, k of all points.
+        Predictions of these labels, and correct ones, among the first 1, 2, …, k of all points.
     """
 
     labels: int
@@ -66,7 +66,7 @@ class LabelGroup:
 def judge_groups(
     Y: Labels, ranking: Ranking, k: int, group: npt.NDArray[np.integer], n_groups: int
 ) -> list[LabelGroup]:
-    """Judge the labels of each group; `group` has the number of each label's group.
+    """Count predictions and hits of each group; `group` has the group number of each label.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """How good a ranking is: the measures of the extreme classification repository, and macro ones.
 
 Every measure takes the truth `Y`, a ranking and `k`, and returns an array of length k with its
-values at 1, 2, …, k as fractions; only `evaluate` speaks in percent, as the field's tables do.
+values at 1, 2, …, k as fractions; only `evaluate` returns percent, as the field's tables do.
 
-Measures take rankings, never score matrices, because ties are to be broken by whoever ranks.
+Measures take rankings, not score matrices, because ties must be broken by the ranking method.
 A missing prediction (-1) counts as wrong, and a test point without labels stays in every average
 with the value 0. Where a whole measure would be 0/0 (no point has a label) it is 0.
 
@@ -56,7 +56,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 BINS = 15
-"""Of the calibration error."""
+"""Number of bins of the calibration error."""
 
 
 # ---------------------------------------------------------------- probabilities
@@ -65,8 +65,8 @@ BINS = 15
 def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = BINS) -> float:
     """Expected calibration error of the scores in the first k places, as a fraction.
 
-    The places of all points go into `bins` bins of equal width by their score; the error is the
-    mean over places of |mean score of its bin − share of right labels in its bin|.
+    Predictions are put into `bins` bins of equal width by their score. The error is the mean over
+    all predictions of |mean score of the bin − share of correct labels in the bin|.
 
     Examples
     --------
@@ -82,14 +82,14 @@ def calibration_error(Y: Labels, ranking: TopK, k: int, bins: int = BINS) -> flo
 
 
 def judged_scores(Y: Labels, ranking: TopK, k: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """The score of every label named in the first k places, and whether the label is right."""
+    """The score of every prediction in the first k positions, and whether it is correct."""
     judged = judge(Y, ranking, k)
     named = judged.labels >= 0
     return ranking.scores[:, :k][named].astype(np.float64), judged.hits[named]
 
 
 def score_bins(scores: FloatArray, bins: int = BINS) -> IntArray:
-    """The number of each score's bin, of `bins` equally wide ones between 0 and 1."""
+    """The bin of each score, of `bins` bins of equal width between 0 and 1."""
     return np.minimum((scores * bins).astype(np.int64), bins - 1)
 
 
@@ -102,7 +102,7 @@ def are_probabilities(ranking: TopK) -> bool:
 
 
 def precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
-    """Share of the first k places that hold a right label: hits / k, averaged over points.
+    """Share of correct labels among the first k: hits / k, averaged over points.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
     ranking : TopK, or int array of shape (n_samples, width)
         Label ids, best first, padded with -1; `width` is k or more.
     k : int
-        The last place to look at.
+        The depth of the ranking to evaluate.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def precision_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 
 
 def recall_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
-    """Share of a point's labels found in the first k places, averaged over points.
+    """Share of a point's labels that are among the first k, averaged over points.
 
     Parameters and return value are those of `precision_at_k`.
     """
@@ -155,8 +155,8 @@ def ndcg_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 
     Notes
     -----
-    DCG@k = Σ_{i ≤ k} hit_i / log2(i + 1), divided for each point by what the best ranking of it
-    attains: Σ_{i ≤ min(k, labels of the point)} 1 / log2(i + 1).
+    DCG@k = Σ_{i ≤ k} hit_i / log2(i + 1), divided for each point by the largest
+    possible value: Σ_{i ≤ min(k, labels of the point)} 1 / log2(i + 1).
     """
     judged = judge(Y, ranking, k)
     dcg = (judged.hits * _discounts(k)).cumsum(axis=1)
@@ -169,7 +169,7 @@ def ndcg_at_k(Y: Labels, ranking: Ranking, k: int) -> FloatArray:
 def inverse_propensity(
     label_frequency: ArrayLike, n_train: int, a: float = 0.55, b: float = 1.5
 ) -> FloatArray:
-    """How much a hit of each label weighs: 1 / p_l of Jain et al. (2016).
+    """The weight of a hit of each label: 1 / p_l of Jain et al. (2016).
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def evaluate(
     Y, ranking
         As for `precision_at_k`; the ranking is at least ``max(ks)`` wide.
     ks : iterable of int
-        The places to report.
+        The depths to report.
     inverse_propensity : float array of shape (n_labels,), optional
         See `psp_at_k`; without it PSP and PSnDCG are left out.
 
@@ -363,10 +363,12 @@ def _best_weights(judged: Judged, weights: FloatArray) -> FloatArray:
     """The k largest weights among each point's labels, in order, then zeros; (n_samples, k)."""
     truth, k = judged.truth, judged.hits.shape[1]
     by_weight = np.argsort(-weights, kind="stable")
-    place = np.empty_like(by_weight)
-    place[by_weight] = np.arange(len(place))
+    rank = np.empty_like(by_weight)
+    rank[by_weight] = np.arange(len(rank))
     rows = row_of_each_entry(truth)
-    keys = np.sort(rows * judged.n_labels + place[truth.indices])  # rows stay where they are
+    keys = np.sort(
+        rows * judged.n_labels + rank[truth.indices]
+    )  # sorted within rows, as keys grow with the row
     column = np.arange(len(rows)) - truth.indptr[rows]
     kept = column < k
     best = np.zeros((truth.shape[0], k))

@@ -1,8 +1,8 @@
 """Nearest training points by the cosine of their features.
 
-Sparse points are searched through an inverted file of the features, dense ones by matrix products
-(`dxml.neighbors.index`); either finds the same neighbours exactly. Features that stand in a large
-share of the points cost most of the time and tell the least; `rare_features` leaves them out.
+Sparse points are searched through an inverted index of the features, dense ones by matrix products
+(`dxml.neighbors.index`). Both are exact. Features that occur in a large share of the points take
+most of the time and say least about similarity; `rare_features` leaves them out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.scaling import DENSE, FeatureScaler
+from dxml._core.scaling import DENSE_SHARE, FeatureScaler
 from dxml._core.sparse import plain_csr
 from dxml.neighbors.index import PartitionedIndex
 
@@ -25,7 +25,9 @@ __all__ = [
     "unit_rows",
 ]
 
-LEAST = 1e-12  # weight of a vote beside the nearest's; above 0, so that every neighbour counts
+MIN_WEIGHT = (
+    1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
+)
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -94,15 +96,15 @@ def nearest_by_cosine(
 
 
 class Neighbours:
-    """Training points of length 1, searched the way that suits how full they are."""
+    """Training points of length 1, searched as sparse or as dense vectors, whichever they are."""
 
     def __init__(self, points: sp.csr_matrix) -> None:
         self.points = points
-        full = points.nnz > DENSE * points.shape[0] * points.shape[1]
-        # Only between vectors of length 1 does a distance tell the cosine.
+        full = points.nnz > DENSE_SHARE * points.shape[0] * points.shape[1]
+        # cosine = 1 - distance² / 2 holds for vectors of length 1 only, so no row may be empty.
         self.dense = full and bool(np.diff(points.indptr).all())
         if self.dense:
-            rng = np.random.default_rng(0)  # one cell needs no chance
+            rng = np.random.default_rng(0)  # not used: k-means with one cell is the mean
             self.index = PartitionedIndex.build(points.toarray(), 1, rng)
         else:
             self.columns = points.tocsc()
@@ -113,16 +115,16 @@ class Neighbours:
             return nearest_by_cosine(queries, self.columns, n_neighbors)
         ids, distances = self.index.search(queries.toarray(), n_neighbors)
         cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
-        alone = np.diff(queries.indptr) == 0
-        cosines[alone] = 0
+        empty = np.diff(queries.indptr) == 0
+        cosines[empty] = 0
         return np.where(cosines > 0, ids, np.int32(-1)), cosines
 
 
 def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
-    """What each vote weighs: the neighbour's cosine to a power; a point's votes add up to 1."""
+    """Vote weights: the neighbours' cosines to a power, normalised to sum to 1 for each point."""
     nearest = np.maximum(cosines[:, :1], 1e-30)
-    weights = np.maximum((cosines / nearest).astype(np.float64) ** power, LEAST)
-    weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), LEAST)
+    weights = np.maximum((cosines / nearest).astype(np.float64) ** power, MIN_WEIGHT)
+    weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), MIN_WEIGHT)
     return weights.astype(np.float32)
 
 
@@ -146,7 +148,7 @@ def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
 
 
 def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
-    """X without the values of other features than these; columns stay where they are."""
+    """X with all features but the `kept` ones set to zero; the number of columns stays the same."""
     values, features, ends = _keep(X.indptr, X.indices, X.data, kept)
     return plain_csr(values, features, ends, X.shape)
 
@@ -156,8 +158,7 @@ def rare_features(
 ) -> npt.NDArray[np.bool_]:
     """Which features to search by: those in at most `share` of the points.
 
-    Where the rest would hold less than `kept_weight` of the squared weight of X, the share is
-    doubled until it does not.
+    `share` is doubled until those features hold at least `kept_weight` of the squared weight of X.
 
     >>> rare_features(sp.csr_matrix([[1, 1, 0], [1, 0, 1], [1, 1, 0]], dtype=np.float32), 0.7)
     array([False,  True,  True])

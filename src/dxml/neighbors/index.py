@@ -1,4 +1,4 @@
-"""PartitionedIndex: cells of embedded points, searched in the nearest cells only.
+"""PartitionedIndex: nearest neighbours, searched in the nearest k-means cells only.
 
 Algorithm 1 line 5 and Algorithm 2 lines 2 and 3 of the paper. Distances are Euclidean. On a CPU a
 matrix product finds the candidates, and their distances are then computed again one by one in a
@@ -23,7 +23,7 @@ from dxml.neighbors.kmeans import kmeans, nearest_centre
 __all__ = ["PartitionedIndex", "check_partitions"]
 
 BLOCK = 8_000_000  # similarities held at a time, 32 MB
-MARGIN = np.float32(1e-4)  # well above the rounding of a matrix product of unit vectors
+ROUNDING_MARGIN = np.float32(1e-4)  # well above the rounding of products of unit vectors
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -112,7 +112,7 @@ class PartitionedIndex:
 
     @cached_property
     def _half_squares(self) -> Floats:
-        """½‖z‖² of each point: half the difference between closeness and an inner product."""
+        """½‖z‖² of each point; qᵀz − ½‖z‖² ranks points z by their distance to a query q."""
         return 0.5 * np.einsum("ij,ij->i", self.points, self.points)
 
     def search(
@@ -139,7 +139,14 @@ class PartitionedIndex:
                 part = which[start : start + step]
                 closeness = queries[part] @ points.T - half  # (part, points of the cell)
                 _keep_nearest(
-                    closeness, queries, part, points, self.ids[inside], MARGIN, ids, distances
+                    closeness,
+                    queries,
+                    part,
+                    points,
+                    self.ids[inside],
+                    ROUNDING_MARGIN,
+                    ids,
+                    distances,
                 )
         return ids, distances
 
@@ -174,7 +181,7 @@ class PartitionedIndex:
         k = ids.shape[1]
         vectors = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
         stored = torch.from_numpy(np.ascontiguousarray(self.points)).to(device)
-        names = torch.from_numpy(np.ascontiguousarray(self.ids)).to(device)
+        row_ids = torch.from_numpy(np.ascontiguousarray(self.ids)).to(device)
         best = torch.from_numpy(distances).to(device)
         found = torch.from_numpy(ids).to(device)
         for cell, which in self._visits(queries, n_probe):
@@ -185,15 +192,16 @@ class PartitionedIndex:
             for part in torch.from_numpy(which).to(device).split(step):
                 query = vectors[part]
                 gap = lengths - 2 * query @ points.T + query.square().sum(dim=1, keepdim=True)
-                near, place = gap.clamp_min(0).topk(min(k, end - begin), largest=False)
-                merged = torch.cat([best[part], near], dim=1)
+                nearest, position = gap.clamp_min(0).topk(min(k, end - begin), largest=False)
+                merged = torch.cat([best[part], nearest], dim=1)
                 order = merged.argsort(dim=1, stable=True)[:, :k]
                 best[part] = merged.gather(1, order)
-                found[part] = torch.cat([found[part], names[begin:end][place]], 1).gather(1, order)
+                new = row_ids[begin:end][position]
+                found[part] = torch.cat([found[part], new], dim=1).gather(1, order)
         return found.cpu().numpy(), best.cpu().numpy()
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The parts under the names of a saved model."""
+        """The arrays for a saved model."""
         return {f"index.{name}": getattr(self, name) for name in self._PARTS}
 
     @classmethod

@@ -19,12 +19,14 @@ Ids = npt.NDArray[np.int32]
 
 
 @numba.njit(cache=True, parallel=True)
-def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
-    n_labels = place.shape[0]
+def _vote(neighbours, weights, indptr, labels, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
+    n_labels = tie_order.shape[0]
     for chunk in numba.prange(n_chunks):
         votes = np.zeros(n_labels, dtype=np.float32)
         named = np.empty(n_labels, dtype=np.int32)
-        named_by = np.full(n_labels, -1, dtype=np.int64)  # the last query that named a label
+        named_by = np.full(
+            n_labels, -1, dtype=np.int64
+        )  # the last query whose neighbours have the label
         for i in range(
             chunk * neighbours.shape[0] // n_chunks, (chunk + 1) * neighbours.shape[0] // n_chunks
         ):
@@ -44,10 +46,10 @@ def _vote(neighbours, weights, indptr, labels, place, n_chunks, ids, scores):  #
             filled = 0
             for j in range(count):
                 label = named[j]
-                filled = insert_best(ids[i], scores[i], filled, label, votes[label], place)
+                filled = insert_best(ids[i], scores[i], filled, label, votes[label], tie_order)
 
 
-def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids) -> TopK:
+def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, tie_order: Ids) -> TopK:
     """Add up the neighbours' weights over their labels and rank.
 
     Parameters
@@ -57,18 +59,18 @@ def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, place: Ids)
     weights : float32 array of shape (n_samples, n_neighbors)
         1 for the sum of the neighbours' labels, 1/k for their mean.
     Y : csr_matrix of shape (n_train, n_labels)
-    place : int32 array of shape (n_labels,)
+    tie_order : int32 array of shape (n_labels,)
         From `dxml.topk.tie_order`.
 
     Notes
     -----
-    A label that no neighbour carries is no candidate: a row may end in -1.
+    Only labels of neighbours are ranked, so a row may end in -1.
     """
     ids = np.full((len(neighbours), k), -1, dtype=np.int32)
     scores = np.zeros((len(neighbours), k), dtype=np.float32)
     if len(neighbours):
         n_chunks = min(len(neighbours), numba.get_num_threads())
-        _vote(neighbours, weights, Y.indptr, Y.indices, place, n_chunks, ids, scores)
+        _vote(neighbours, weights, Y.indptr, Y.indices, tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)
 
 

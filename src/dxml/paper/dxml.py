@@ -1,4 +1,4 @@
-"""DXML, the paper's method: the parts put together, nothing numerical of its own.
+"""DXML, the paper's method, composed from the modules of its steps.
 
 W. Zhang, J. Yan, X. Wang, H. Zha: Deep Extreme Multi-label Learning. ICMR 2018.
 `_fit` reads like Algorithm 1, `_rank` like Algorithm 2.
@@ -36,7 +36,7 @@ from dxml.topk import TopK
 
 __all__ = ["DXML", "mean_label_vectors"]
 
-LARGE = 3_000  # labels from which on the paper's sizes for large data are used
+MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the validation split."""
 
@@ -57,7 +57,7 @@ def mean_label_vectors(Y: sp.csr_matrix, V: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What the validation split decided."""
+    """The hyper-parameters chosen on the validation split."""
 
     n_partitions: int
     n_neighbors: int
@@ -72,8 +72,8 @@ class DXML(Classifier):
     embedded training points are partitioned by k-means; a new point's nearest neighbours in the
     nearest partition vote.
 
-    Points without labels take no part: they have no target, and as neighbours they would vote for
-    nothing. Labels without an edge keep a random vector of usual length (`isolated_labels_`).
+    Points without labels are left out: they have no target, and as neighbours they have no vote.
+    Labels without an edge get a random vector of median length (`isolated_labels_`).
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class DXML(Classifier):
 
     def _embed_labels(self, Y: sp.csr_matrix, progress: Progress) -> Floats:
         """V: Algorithm 1, lines 1 and 2."""
-        dim = self.dim or (300 if self.n_labels_ >= LARGE else 100)
+        dim = self.dim or (300 if self.n_labels_ >= MIN_LABELS_LARGE else 100)
         if self.label_vectors == "random":
             self.isolated_labels_ = np.empty(0, dtype=np.int32)
             seed = spawn_seed(self.random_state, "vectors")
@@ -264,7 +264,7 @@ class DXML(Classifier):
     ) -> tuple[FeatureEncoder, list[float]]:
         """f_x: Algorithm 1, line 4."""
         settings = EncoderSettings(
-            hidden=self.hidden or (512 if self.n_labels_ >= LARGE else 256),
+            hidden=self.hidden or (512 if self.n_labels_ >= MIN_LABELS_LARGE else 256),
             activation=self.activation,
             dropout=self.dropout,
             loss=self.loss,

@@ -5,7 +5,7 @@ Two fully connected layers with a ReLU between them (or none, for the paper's ab
 trained weights and applies them; `dxml.paper.training` makes them.
 
 On a CPU each row is computed by itself in a fixed order, so a point has the same embedding to the
-last bit whether it comes alone or in a batch, and whatever the number of threads.
+last bit alone and in a batch, and for any number of threads.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FeatureEncoder:
         return int(self.w2.shape[1])
 
     def embed(self, X: sp.csr_matrix, device: str = "cpu") -> Floats:
-        """Unit vectors of shape (n_samples, dim); a zero row only where the network says zero."""
+        """Unit vectors of shape (n_samples, dim); zero rows where the network's output is zero."""
         if device != "cpu":
             return self._embed_on_gpu(X, device)
         out = np.empty((X.shape[0], self.dim), dtype=np.float32)

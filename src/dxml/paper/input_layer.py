@@ -1,12 +1,12 @@
-"""The first layer under training: sparse rows in, only the touched weights updated.
+"""Training of the first layer on sparse rows: only weights of features in the batch are updated.
 
 SGD with momentum and weight decay moves every weight at every step, also those whose feature does
 not occur in the batch. For such a row one step is linear in its weight w and velocity v,
 
     v ← μ v + λ w,   w ← w − η v,    that is   (w, v) ← M (w, v),
 
-so t missed steps are M^t, and a row is brought up to date when its feature next occurs. The
-result is the dense update's, to rounding; the work and memory of a step are set by the batch.
+so t missed steps are M^t, and they are applied when the feature next occurs. Up to rounding the
+result equals that of the dense update, but the work and memory of a step depend only on the batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InputLayer(Protocol):
     """X @ W for a batch of rows, and the SGD step on W."""
 
     def forward(self, rows: npt.NDArray[np.int64]) -> Tensor:
-        """The products of these rows, shape (B, hidden), a leaf that collects a gradient."""
+        """The products of these rows, shape (B, hidden), a leaf tensor that requires a gradient."""
 
     def step(self, gradient: Tensor) -> None:
         """Update W, given the gradient at the last `forward`'s result."""
@@ -160,18 +160,18 @@ class GpuInputLayer:
         order = torch.arange(len(rows), device=self._device)
         owner = order.repeat_interleave(lengths, output_size=total)  # (nnz,)
         first = lengths.cumsum(0) - lengths
-        place = torch.arange(total, device=self._device) - first[owner] + starts[owner]
-        self._features, columns = self._indices[place].long().unique(return_inverse=True)
+        entry = torch.arange(total, device=self._device) - first[owner] + starts[owner]
+        self._features, columns = self._indices[entry].long().unique(return_inverse=True)
         self._catch_up(self._features)
         self._batch = torch.zeros(len(rows), len(self._features), device=self._device)
-        self._batch[owner, columns] = self._data[place]
+        self._batch[owner, columns] = self._data[entry]
         return (self._batch @ self._w[self._features]).requires_grad_()  # (B, hidden)
 
     def step(self, gradient: Tensor) -> None:
         self._now += 1
-        slope = self._batch.T @ gradient  # (features of the batch, hidden)
+        weight_gradient = self._batch.T @ gradient  # (features of the batch, hidden)
         weight, velocity = self._w[self._features], self._v[self._features]
-        velocity = velocity * self._momentum + slope + self._decay * weight
+        velocity = velocity * self._momentum + weight_gradient + self._decay * weight
         self._v[self._features] = velocity
         self._w[self._features] = weight - self._rate * velocity
         self._last[self._features] = self._now

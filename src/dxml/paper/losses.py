@@ -1,8 +1,8 @@
-"""The distance between a point's embedding f_x and its target f_y, and the ones set aside.
+"""The training loss between a point's embedding f_x and its target f_y, and three alternatives.
 
-The paper trains with smooth-ℓ1 (its equations 1 to 3) and names contrastive and triplet losses,
-and the squared loss, as what it does without. All four are here. Each takes a batch of embeddings
-and a batch of targets, both of shape (B, dim), and gives one number: the mean over the batch.
+The paper trains with smooth-ℓ1 (its equations 1 to 3), and mentions the contrastive, triplet and
+squared losses as alternatives that it does not use. All four are here. Each takes a batch of
+embeddings and a batch of targets, both of shape (B, dim), and returns the mean over the batch.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def triplet(points: Tensor, targets: Tensor, margin: float) -> Tensor:
 
 
 def _distances(points: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """To the own target, to the next point's target, and whether these two targets differ at all.
+    """Distances to the own and to another point's target, and whether the two targets differ.
 
-    Batches are shuffled, so the next point of the batch is a random one. Targets are taken on
-    the unit sphere, where the embeddings live.
+    The other point is the next one of the batch, a random one since batches are shuffled. Targets
+    are scaled to length 1, as the embeddings are.
     """
     targets = F.normalize(targets)
     strangers = targets.roll(1, dims=0)

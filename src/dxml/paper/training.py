@@ -1,8 +1,9 @@
 """fit_encoder: trains f_x to targets f_y, Algorithm 1 line 4 of the paper.
 
 Where the first layer is large, its sparse updates are made row by row (`dxml.paper.input_layer`).
-On a GPU with up to `DENSE_FEATURES` features a step is small and its dozens of launches would cost
-more than its arithmetic, so the whole step is captured once and replayed (`_DenseSteps`).
+With up to `DENSE_FEATURES` features a step is small on a GPU, and launching its dozens of kernels
+takes longer than running them. The step is therefore captured once as a CUDA graph and replayed
+(`_DenseSteps`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dxml.progress import SILENT, Progress
 __all__ = ["DENSE_FEATURES", "EncoderSettings", "fit_encoder"]
 
 DENSE_FEATURES = 16_384
-"""Features up to which a GPU makes a batch dense."""
+"""Largest number of features for which batches are made dense on a GPU."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """Everything that decides how an encoder is trained."""
+    """The hyper-parameters of the encoder and its training."""
 
     hidden: int = 256
     activation: Activation = "relu"
@@ -59,7 +60,7 @@ class EncoderSettings:
 
 
 class _Head(nn.Module):
-    """All that follows the first product: bias, activation, layer two, dropout, unit norm."""
+    """The network after the first product: bias, activation, layer two, dropout, unit norm."""
 
     def __init__(self, dim: int, settings: EncoderSettings, generator: torch.Generator) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class _Head(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, product: Tensor, noise: Tensor) -> Tensor:
-        """Points (B, dim) from products (B, hidden); uniform noise (B, dim) decides what drops."""
+        """Points (B, dim) from products (B, hidden); uniform noise (B, dim) for the dropout."""
         hidden = product + self.b1
         if self.rectify:
             hidden = F.relu(hidden)
@@ -86,10 +87,10 @@ class _Steps(Protocol):
     """One way to make the SGD steps of an epoch."""
 
     def epoch(self, batches: list[Rows]) -> Iterator[int]:
-        """Make a step for each batch; yields its size when it is made."""
+        """One SGD step per batch; yields the batch's size after each step."""
 
     def total_loss(self) -> float:
-        """Σ of the points' losses since the last call."""
+        """The sum of the points' losses since the last call."""
 
     def first_weights(self) -> Floats:
         """w1, up to date."""
@@ -185,11 +186,11 @@ class _DenseSteps:
         total = int(self._lengths.sum())
         here = torch.arange(len(rows), device=device)
         owner = here.repeat_interleave(lengths, output_size=total)
-        place = torch.arange(total, device=device) + (starts - lengths.cumsum(0) + lengths)[owner]
+        entry = torch.arange(total, device=device) + (starts - lengths.cumsum(0) + lengths)[owner]
         edges = torch.from_numpy(bounds[1:]).to(device)
         first_row = torch.from_numpy(bounds[:-1]).to(device)
         row_in_batch = here - first_row[torch.searchsorted(edges, here, right=True)]
-        return row_in_batch[owner] * n_features + self._indices[place], self._data[place]
+        return row_in_batch[owner] * n_features + self._indices[entry], self._data[entry]
 
     def _step_for(self, size: int) -> tuple[_StepInput, torch.cuda.CUDAGraph | None]:
         if size not in self._captured:
@@ -200,7 +201,7 @@ class _DenseSteps:
         return self._captured[size]
 
     def _capture(self, step: _StepInput) -> torch.cuda.CUDAGraph:
-        """Record one step. Warm-up steps would train, so what they change is put back."""
+        """Capture one step. The weights are restored after the warm-up steps, which train too."""
         changed = [self._w1, *self._head.parameters(), self._total]
         kept = [tensor.detach().clone() for tensor in changed]
         known = {p: s["momentum_buffer"].clone() for p, s in self._optimiser.state.items()}
@@ -251,7 +252,7 @@ class _StepInput:
         self.noise = torch.zeros(size, goals.shape[1], device=device)
 
     def load(self, flat: Tensor, values: Tensor) -> None:
-        """Places and values of one batch; what is left of the buffer adds zero somewhere."""
+        """Copy in the positions and values of one batch; the rest of the buffer adds zeros."""
         self.flat[: len(flat)].copy_(flat)
         self.values.zero_()
         self.values[: len(values)].copy_(values)
@@ -282,7 +283,7 @@ def fit_encoder(
     rng : numpy Generator
         Draws the initial weights, the order of the points and the dropout.
     stage : str
-        What the work is called in progress reports.
+        The name of this step in progress reports.
 
     Returns
     -------
@@ -335,6 +336,6 @@ def _choose_steps(
 
 
 def _unit_scale(X: sp.csr_matrix) -> np.float32:
-    """Spread of the first weights that gives an average row products of spread one."""
+    """Standard deviation of the initial weights for which pre-activations have one of about 1."""
     mean_square = float(np.square(X.data, dtype=np.float64).sum()) / max(X.shape[0], 1)
     return np.float32(1 / np.sqrt(mean_square)) if mean_square > 0 else np.float32(1)

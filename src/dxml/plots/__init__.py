@@ -1,6 +1,6 @@
-"""Pictures of a trained model: what a person would rather see than read.
+"""Plots of a trained model and its predictions.
 
-Each picture is a dataclass with the numbers behind it (`numbers`) and a way to draw them (`paint`);
+Each plot is a dataclass with its numbers (`numbers`) and a method that draws them (`paint`).
 `save` writes it as PNG, SVG or PDF. matplotlib (``dxml[plot]``) is imported when one is drawn.
 """
 
@@ -30,21 +30,21 @@ __all__ = [
 ]
 
 PALETTE = 64
-"""Colours of a PNG: enough for flat areas and the edges of letters."""
+"""Number of colours of a PNG: enough for flat areas and the edges of letters."""
 
 
 class Plot(Protocol):
     """A picture that can be drawn."""
 
     def numbers(self) -> dict[str, Any]:
-        """The numbers behind it, as JSON has them."""
+        """The plotted numbers, ready for JSON."""
 
     def paint(self, plt: Any) -> Any:
         """Draw it with matplotlib's pyplot; returns the figure."""
 
 
 def save(plot: Plot, path: str | Path) -> Path:
-    """Draw a picture into a file, whose suffix says how: .png, .svg or .pdf."""
+    """Draw a plot into a file; its suffix is .png, .svg or .pdf."""
     target = check_target(Path(path))
     with pyplot() as plt:
         canvas = plot.paint(plt)

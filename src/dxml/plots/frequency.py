@@ -1,4 +1,4 @@
-"""Accuracy by label frequency: are rare labels found as well as frequent ones?"""
+"""Precision and recall by label frequency: are rare labels found as well as frequent ones?"""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def frequency_plot(
     *,
     title: str = "Accuracy by label frequency",
 ) -> FrequencyPlot:
-    """Judge a ranking by label frequency.
+    """Precision and recall of a ranking by label frequency.
 
     Parameters
     ----------

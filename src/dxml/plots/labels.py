@@ -1,4 +1,4 @@
-"""The label map, drawn: labels that share points stand near each other."""
+"""Draw the label map, on which labels that share points are near each other."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dxml.progress import SILENT, Progress
 
 __all__ = ["LabelPlot", "label_plot"]
 
-CLUSTERS = 24
-LABELS_A_CLUSTER = 8  # at least, on average
-PALETTE = COLOURS[:6]  # black is for names, and yellow hard to see on white
-MORE_NAMES = 60  # frequent labels that are named where there is room left
+MAX_CLUSTERS = 24
+MIN_LABELS_PER_CLUSTER = 8  # on average
+PALETTE = COLOURS[:6]  # without black, used for names, and yellow, hard to see on white
+MAX_EXTRA_NAMES = 60  # names of frequent labels that are added where there is room
 
-NEAREST = 0.06  # half the side of the smallest part that is shown of a map of 2 by 2
+MIN_HALF_SIDE = 0.06  # of the shown square; the whole map has 1
 
 Ids = npt.NDArray[np.int32]
 
@@ -47,7 +47,7 @@ class LabelPlot:
     cluster : int32 array of shape (n_labels,)
         Number of each label's cluster on the map; -1 for labels that share no point with another.
     found : tuple of int
-        The labels that were asked for, to be marked together with what is related to them.
+        The labels to mark together with their related labels.
     """
 
     title: str
@@ -57,7 +57,7 @@ class LabelPlot:
     found: tuple[int, ...]
 
     def numbers(self) -> dict[str, Any]:
-        """Every label's name, place, frequency, cluster and related labels."""
+        """Every label's name, position, frequency, cluster and related labels."""
         return {
             "title": self.title,
             "found": [self.names[label] for label in self.found],
@@ -65,7 +65,7 @@ class LabelPlot:
         }
 
     def _numbers(self, label: int) -> dict[str, Any]:
-        x, y = (round(float(place), 4) for place in self.map.positions[label])
+        x, y = (round(float(coordinate), 4) for coordinate in self.map.positions[label])
         return {
             "name": self.names[label],
             "x": x,
@@ -76,7 +76,7 @@ class LabelPlot:
         }
 
     def related(self, label: int) -> list[tuple[int, float]]:
-        """The labels that a label goes with, and how strongly."""
+        """The labels that share most points with a label, and the strength of each relation."""
         others, strengths = self.map.related[label].tolist(), self.map.strength[label].tolist()
         return [pair for pair in zip(others, strengths, strict=True) if pair[0] >= 0]
 
@@ -92,8 +92,10 @@ class LabelPlot:
         return [" ".join(name.split()) for name in self.names]
 
     def paint(self, plt: Any) -> Any:
-        """Dots by frequency and cluster, names where there is room, links from what was found."""
-        canvas, axis = plt.subplots(figsize=(8, 8), dpi=DPI)  # where names fit depends on it
+        """Dots by frequency and cluster, names where there is room, links from marked labels."""
+        canvas, axis = plt.subplots(
+            figsize=(8, 8), dpi=DPI
+        )  # the layout of names depends on the size
         canvas.subplots_adjust(left=0.01, right=0.99, bottom=0.07, top=0.95)
         known = np.flatnonzero(self.map.frequency > 0)
         known = known[np.argsort(-self.map.frequency[known], kind="stable")]  # small ones on top
@@ -119,21 +121,21 @@ class LabelPlot:
         return canvas
 
     def _window(self, known: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-        """Middle and half the side of what is shown: all, or what was found and goes with it."""
+        """Centre and half side of the shown square: all labels, or the marked and related ones."""
         if not self.found:
             return 0.0, 0.0, 1.06 * float(np.abs(self.map.positions[known]).max())
         near = [other for label in self.found for other, _ in self.related(label)]
         shown = self.map.positions[[*self.found, *near]]
         low, high = shown.min(axis=0), shown.max(axis=0)
         x, y = ((low + high) / 2).tolist()
-        return x, y, max(NEAREST, 0.7 * float((high - low).max()))
+        return x, y, max(MIN_HALF_SIDE, 0.7 * float((high - low).max()))
 
     def _sizes(self) -> npt.NDArray[np.float64]:
-        """The area of each label's dot, by the root of its frequency."""
+        """The area of each label's dot, proportional to the square root of its frequency."""
         return 4 + 246 * np.sqrt(self.map.frequency / max(int(self.map.frequency.max()), 1))
 
     def _colours(self) -> dict[int, str]:
-        """Colours of the clusters, so that those of one colour lie far from each other."""
+        """Colours of the clusters, chosen so that clusters of one colour are far apart."""
         numbers = np.unique(self.cluster[self.cluster >= 0]).tolist()
         centres = {n: self.map.positions[self.cluster == n].mean(axis=0) for n in numbers}
         chosen: dict[int, str] = {}
@@ -166,7 +168,7 @@ class LabelPlot:
             )
 
     def _legend(self, axis: Any) -> None:
-        """What three sizes of dots mean."""
+        """A legend with the meaning of three dot sizes."""
         lines = import_module("matplotlib.lines")
         most = int(self.map.frequency.max())
         shown = sorted({max(1, most // 100), max(1, most // 10), most})
@@ -194,13 +196,13 @@ class LabelPlot:
     def _names(
         self, sizes: npt.NDArray[np.float64], by_frequency: npt.NDArray[np.int64]
     ) -> list[Name]:
-        """Names to write: what was found, what it goes with, each cluster's first, the frequent."""
+        """Names to write: marked, related, most frequent of each cluster, other frequent ones."""
         of_cluster: dict[int, int] = {}
         for label in by_frequency.tolist():
             of_cluster.setdefault(int(self.cluster[label]), label)
         of_cluster.pop(-1, None)
         beside = [other for label in self.found for other, _ in self.related(label)]
-        rest = [*of_cluster.values(), *by_frequency[:MORE_NAMES].tolist()]
+        rest = [*of_cluster.values(), *by_frequency[:MAX_EXTRA_NAMES].tolist()]
         families, missing = fonts_for(self._one_line)
         family = ("fontfamily", families)
         small: Style = (family, ("fontsize", 7.5), ("color", "#333333"))
@@ -235,7 +237,7 @@ def label_plot(
     title: str = "Label map",
     progress: Progress = SILENT,
 ) -> LabelPlot:
-    """Lay out the labels of Y.
+    """Make the label map of Y and its clusters.
 
     Parameters
     ----------
@@ -268,10 +270,10 @@ def _find(name: str, names: Sequence[str]) -> int:
 
 
 def _clusters(placed: LabelMap) -> Ids:
-    """k-means on the map, the same every time."""
+    """k-means on the map with a fixed seed."""
     cluster = np.full(len(placed.frequency), -1, dtype=np.int32)
     inside = np.flatnonzero(placed.related[:, 0] >= 0)
-    count = min(CLUSTERS, len(inside) // LABELS_A_CLUSTER)
+    count = min(MAX_CLUSTERS, len(inside) // MIN_LABELS_PER_CLUSTER)
     if len(inside):
         points = placed.positions[inside]
         centres = kmeans(points, max(count, 1), spawn(0, "clusters")["clusters"])

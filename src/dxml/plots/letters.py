@@ -1,4 +1,4 @@
-"""Letters that the usual font lacks: other fonts that have them, or what to write instead."""
+"""Find fonts for letters that the default font lacks, or escape the letters."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from importlib import import_module
 
 __all__ = ["escaped", "fonts_for", "no_talk_of_fonts"]
 
-NO_LETTERS = "Last Resort"  # a family that draws a box for anything
+PLACEHOLDER_FONT = "Last Resort"  # draws a box for every letter
 
 
 def fonts_for(texts: Iterable[str]) -> tuple[list[str], frozenset[str]]:
-    """The fonts that write these texts, the usual one first, and the letters that none has."""
+    """Fonts that have the letters of these texts, the default first, and letters that none has."""
     manager = import_module("matplotlib.font_manager")
     usual = manager.FontProperties().get_name()
     families, missing = [usual], frozenset().union(*texts) - _letters(usual) - {"\n"}
     for family in sorted({font.name for font in manager.fontManager.ttflist}):
         if not missing:
             break
-        if not family.startswith(NO_LETTERS) and missing & _letters(family):
+        if not family.startswith(PLACEHOLDER_FONT) and missing & _letters(family):
             families.append(family)
             missing -= _letters(family)
     return families, missing
@@ -29,7 +29,7 @@ def fonts_for(texts: Iterable[str]) -> tuple[list[str], frozenset[str]]:
 
 @cache
 def _letters(family: str) -> frozenset[str]:
-    """What an installed font can write upright, in every weight it has."""
+    """The letters that an installed font has in its upright style in all weights."""
     fonts = import_module("matplotlib.font_manager").fontManager.ttflist
     read = import_module("matplotlib.ft2font").FT2Font
     upright = [font.fname for font in fonts if font.name == family and font.style == "normal"]
@@ -38,7 +38,7 @@ def _letters(family: str) -> frozenset[str]:
 
 
 def escaped(text: str, missing: frozenset[str]) -> str:
-    r"""The text with the missing letters by their numbers.
+    r"""The text with missing letters replaced by their code points.
 
     >>> escaped("fish 鱼", frozenset("鱼"))
     'fish \\u9c7c'
@@ -51,7 +51,7 @@ def escaped(text: str, missing: frozenset[str]) -> str:
 
 @contextmanager
 def no_talk_of_fonts() -> Iterator[None]:
-    """Inside, matplotlib does not mention that a font has no bold letters and others are taken."""
+    """Within this context matplotlib does not warn about fonts without bold letters."""
     log = logging.getLogger("matplotlib.font_manager")
     before = log.level
     log.setLevel(logging.ERROR)

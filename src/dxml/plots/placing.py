@@ -1,4 +1,4 @@
-"""Names beside dots, none on top of another."""
+"""Place names beside dots so that they do not overlap."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Name", "Style", "place_names"]
 
 Style: TypeAlias = tuple[tuple[str, Any], ...]
 
-MOST = 34  # characters of a name
-BESIDE = (  # where a name may stand: direction from its dot, and the text's own anchor
+MAX_NAME_LENGTH = 34  # characters
+POSITIONS = (  # that are tried for a name: direction from its dot, and the text's anchor
     (1, 0, "left", "center"),
     (-1, 0, "right", "center"),
     (0, 1, "center", "bottom"),
@@ -26,7 +26,7 @@ BESIDE = (  # where a name may stand: direction from its dot, and the text's own
 
 @dataclass(frozen=True)
 class Name:
-    """A name, where its dot stands, and how far from the dot's middle it keeps, in points."""
+    """A name, the position of its dot, and its distance from the dot's centre in points."""
 
     text: str
     at: tuple[float, float]
@@ -36,16 +36,16 @@ class Name:
 
 
 def place_names(canvas: Any, axis: Any, names: Iterable[Name]) -> list[Any]:
-    """Write the names, the first ones first, where they overlap no other; returns the texts.
+    """Write the names in order where they overlap no other; returns the text objects.
 
-    A name that fits nowhere is left out, unless it is needed: that one stands at the right.
+    A name that fits nowhere is left out, or put at the right of its dot if it is needed.
     """
-    canvas.canvas.draw()  # fixes where the axes lie, which the places of texts depend on
+    canvas.canvas.draw()  # fixes the position of the axes, on which those of texts depend
     renderer, frame = canvas.canvas.get_renderer(), axis.get_window_extent()
     placed: list[Any] = []
     taken: list[Any] = []
     for name in names:
-        for direction in BESIDE:
+        for direction in POSITIONS:
             text = _write(axis, name, *direction)
             box = text.get_window_extent(renderer).padded(3)
             inside = box.x0 >= frame.x0 and box.x1 <= frame.x1
@@ -56,7 +56,7 @@ def place_names(canvas: Any, axis: Any, names: Iterable[Name]) -> list[Any]:
         else:
             if not name.needed:
                 continue
-            text = _write(axis, name, *BESIDE[0])
+            text = _write(axis, name, *POSITIONS[0])
             box = text.get_window_extent(renderer)
         placed.append(text)
         taken.append(box)
@@ -65,7 +65,11 @@ def place_names(canvas: Any, axis: Any, names: Iterable[Name]) -> list[Any]:
 
 def _write(axis: Any, name: Name, right: int, up: int, horizontal: str, vertical: str) -> Any:
     effects: Any = import_module("matplotlib.patheffects")
-    text = name.text if len(name.text) <= MOST else f"{name.text[: MOST - 1].rstrip()}…"
+    text = (
+        name.text
+        if len(name.text) <= MAX_NAME_LENGTH
+        else f"{name.text[: MAX_NAME_LENGTH - 1].rstrip()}…"
+    )
     return axis.annotate(
         text.replace("$", r"\$"),
         name.at,

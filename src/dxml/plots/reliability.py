@@ -1,4 +1,4 @@
-"""Reliability: of the labels that were given with 70 %, are 70 % right?"""
+"""Reliability diagram: of the labels predicted with 70 %, are 70 % correct?"""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dxml.topk import TopK
 
 __all__ = ["ReliabilityPlot", "reliability_plot"]
 
-LEAST = 20  # predictions in a group: fewer say little about a share
-Z = 1.96  # of a 95 % interval
+MIN_GROUP_SIZE = 20  # predictions; the share of fewer is too uncertain
+Z_95 = 1.96  # normal quantile of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Group:
 
 @dataclass(frozen=True)
 class ReliabilityPlot:
-    """Probabilities beside the share that is right.
+    """Predicted probabilities against the share of correct labels.
 
     Attributes
     ----------
     title : str
     k : int
-        Places of each point that are looked at.
+        Number of predictions of each point that are used.
     error : float
         The expected calibration error, a fraction; see `dxml.metrics.ranking.calibration_error`.
     groups : tuple of Group
@@ -108,7 +108,7 @@ class ReliabilityPlot:
 def reliability_plot(
     Y: sp.csr_matrix, ranking: TopK, *, title: str = "Reliability", method: str = "this model"
 ) -> ReliabilityPlot:
-    """Hold the probabilities of a ranking, at most its first 5 places, against the truth.
+    """Compare the probabilities of a ranking, at most its first 5 labels, with the truth.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def reliability_plot(
         The truth.
     ranking : TopK
     title, method : str
-        What the figure is called, and who ranked, for an error.
+        Title of the figure, and the method's name for an error message.
     """
     if not are_probabilities(ranking):
         low, high = float(ranking.scores.min()), float(ranking.scores.max())
@@ -140,7 +140,7 @@ def _groups(scores: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> li
     """Groups of about equal size; equal scores stay together."""
     if not len(scores):
         return []
-    wanted = int(np.clip(len(scores) // LEAST, 1, BINS))
+    wanted = int(np.clip(len(scores) // MIN_GROUP_SIZE, 1, BINS))
     starts = np.arange(1, wanted) * len(scores) // wanted
     borders = np.unique(np.sort(scores)[starts])
     number = np.searchsorted(borders, scores, side="right")
@@ -154,6 +154,6 @@ def _groups(scores: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> li
 
 def _interval(share: float, n: int) -> tuple[float, float]:
     """Wilson's interval of a share of n."""
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z * np.sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2) / (1 + Z**2 / n)
+    middle = (share + Z_95**2 / (2 * n)) / (1 + Z_95**2 / n)
+    half = Z_95 * np.sqrt(share * (1 - share) / n + (Z_95 / (2 * n)) ** 2) / (1 + Z_95**2 / n)
     return min(float(middle - half), share), max(float(middle + half), share)

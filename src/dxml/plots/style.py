@@ -1,6 +1,6 @@
-"""What all figures share: colours, panels, and the way into a file.
+"""Shared by all figures: colours, panels, and writing to files.
 
-Colours are those of Okabe and Ito, which the colour-blind can tell apart; series also differ by
+Colours are those of Okabe and Ito, which colour-blind people can distinguish. Series also differ by
 marker, and bars by hatching.
 """
 
@@ -41,7 +41,7 @@ FORMATS: dict[str, dict[str, None]] = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }
-"""Kinds of files, and what to leave out of each so that the same figure is the same file."""
+"""File types, and the metadata to leave out so that the same figure gives the same bytes."""
 DPI = 120
 STYLE = {"font.size": 10, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "dxml"}
 
@@ -51,12 +51,12 @@ class MissingExtraError(DxmlError, ImportError):
 
 
 class NothingToDrawError(DxmlError, ValueError):
-    """A model has nothing of what a figure shows."""
+    """A model or ranking lacks the data that a figure shows."""
 
 
 @contextmanager
 def pyplot(instead: str = "") -> Iterator[Any]:
-    """matplotlib's pyplot, in our style and without a window; `instead` is what to do without."""
+    """matplotlib's pyplot in our style, without a window; `instead` is added to the error."""
     try:
         import_module("matplotlib").use("Agg")
     except ImportError as error:
@@ -78,7 +78,7 @@ def check_target(path: Path) -> Path:
 def write(canvas: Any, path: Path, palette: int | None = None) -> Path:
     """Save a figure in the format that the file's suffix names, the same bytes every time.
 
-    A PNG with a palette of so many colours is a fraction of the size.
+    With `palette`, a PNG is reduced to that many colours, which makes it several times smaller.
     """
     kind = check_target(path).suffix.removeprefix(".").lower()
     small = kind == "png" and palette is not None
@@ -107,7 +107,7 @@ def panels(
 def heading(canvas: Any, text: str) -> None:
     """The title of the whole figure, at its left."""
     families, missing = fonts_for([text])
-    plain = escaped(text, missing).replace("$", r"\$")  # else what it embraces is a formula
+    plain = escaped(text, missing).replace("$", r"\$")  # unescaped, matplotlib reads a formula
     canvas.suptitle(plain, x=0.01, ha="left", fontweight="bold", fontfamily=families)
 
 

@@ -1,4 +1,4 @@
-"""Training curves: the loss of each epoch, and what each stage took."""
+"""Training curves: the loss of each epoch, and the seconds of each stage."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["TrainingPlot", "training_plot"]
 
 @dataclass(frozen=True)
 class TrainingPlot:
-    """How training went.
+    """The loss curve and the seconds of each stage.
 
     Attributes
     ----------
     title : str
     step, value : str
-        What the curve is by and of.
+        The names of its x axis and y axis.
     history : tuple of float
-        The curve; empty where nothing was trained step by step.
+        The values of the curve; empty where the method has no epochs.
     seconds : dict of str to float
-        By stage, in the order of the work.
+        Seconds of each stage, in order.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Text files, plain or compressed, read in blocks, and the errors that name their lines."""
+"""Text files, plain or compressed, read in blocks, with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dxml.progress import SILENT, Progress, Stage
 
 __all__ = ["COMPRESSIONS", "TextFile", "check_file", "open_text", "plain_suffix"]
 
-BLOCK = 1 << 20  # bytes of text held at a time, as long as no line is longer
+BLOCK = 1 << 20  # bytes read at a time; a longer line is read whole
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
@@ -40,7 +40,7 @@ def _decompressor(raw: IO[bytes], suffix: str) -> IO[bytes] | gzip.GzipFile:
 
 
 def check_file(path: Path) -> None:
-    """Raise an error for a path that is no file, or an empty one."""
+    """Raise an error unless the path is a file that is not empty."""
     if not path.exists():
         raise DataFormatError(f"{path}: there is no such file. Check the path.")
     if not path.is_file():
@@ -52,7 +52,7 @@ def check_file(path: Path) -> None:
 
 
 class TextFile:
-    """A text file, plain or compressed, read in blocks; `line` counts the lines handed out."""
+    """A text file, plain or compressed, read in blocks; `line` counts the lines yielded."""
 
     def __init__(self, path: Path, raw: IO[bytes], stage: Stage) -> None:
         self.path = path
@@ -78,11 +78,11 @@ class TextFile:
         self._tail = self._tail.removeprefix(b"\xef\xbb\xbf")
 
     def starts_with(self, marks: tuple[bytes, ...]) -> bool:
-        """Whether one of these bytes is the first of the file; nothing may have been read yet."""
+        """Whether the file begins with one of these; call it before reading."""
         return self._tail.startswith(marks)
 
     def fail(self, what: str, line: int | None = None) -> NoReturn:
-        """Raise `what`, with the file and the line before it."""
+        """Raise an error with the message ``{file} line {line}: {what}.``"""
         where = f"{self.path} line {self.line + 1 if line is None else line}"
         raise DataFormatError(f"{where}: {what}.")
 
@@ -107,14 +107,14 @@ class TextFile:
         return head
 
     def blocks(self) -> Iterator[bytes]:
-        """The rest of the file, some bytes at a time."""
+        """The rest of the file, block by block."""
         block = self._tail
         while block:
             yield block
             block = self._read(BLOCK)
 
     def chunks(self) -> Iterator[bytes]:
-        """Whole lines, some at a time; the last has its line feed even where the file has not."""
+        """Blocks of whole lines; the last line gets a line feed where the file has none."""
         size = BLOCK
         while block := self._read(size):
             end = block.rfind(b"\n") + 1
@@ -131,7 +131,7 @@ class TextFile:
 
 @contextmanager
 def open_text(path: Path, progress: Progress = SILENT) -> Iterator[TextFile]:
-    """Open `path` for reading in chunks; `progress` hears of the bytes on disk."""
+    """Open `path` for reading in chunks; `progress` counts the bytes read from disk."""
     check_file(path)
     size = os.path.getsize(path)
     with open(path, "rb") as raw, progress.stage(f"read {path.name}", size, "bytes") as stage:

@@ -1,4 +1,4 @@
-"""Parquet files and frames in memory → rows, a dict of columns each."""
+"""Parquet files and data frames → rows (a dict of columns each)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def read_parquet(
     optional: tuple[str, ...] = (),
     progress: Progress = SILENT,
 ) -> Iterator[tuple[str, Row]]:
-    """The rows of a Parquet file, each with the words that say where it stands.
+    """The rows of a Parquet file, each with its location for error messages.
 
-    `columns` must be there; of the `optional` ones those that are.
+    All `columns` must exist; `optional` ones are read where they exist.
     """
     if path.suffix in COMPRESSIONS:
         raise DataFormatError(

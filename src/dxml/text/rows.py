@@ -1,4 +1,4 @@
-"""Text files → rows, a dict of columns each, and what is wrong with the bad ones.
+"""Text files → rows (a dict of columns each), and messages about rows that cannot be read.
 
 ========  ============================  =====================================================
 format    suffix                        a row
@@ -10,7 +10,7 @@ tsv       .tsv .tab                     the same with a tab for the comma
 parquet   .parquet .pq                  read by `dxml.text.frames`
 ========  ============================  =====================================================
 
-Text files may also be compressed: .gz, .bz2, .xz. Blank lines are passed over.
+Text files may also be compressed: .gz, .bz2, .xz. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _SUFFIXES: dict[str, TableFormat] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a bad byte
+_UNDECODED = re.compile("[\udc80-\udcff]")  # how "surrogateescape" decodes an invalid byte
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_LOOK = 1000  # rows among which every column of JSON lines must turn up
-_KEPT = 5  # messages kept of rows that are skipped
+_ROWS_TO_CHECK = 1000  # JSON lines in which every requested column must occur at least once
+_MAX_MESSAGES = 5  # messages kept about skipped rows
 
 
 class Problems:
-    """What is wrong with rows: the first is raised, or all are counted and a few kept."""
+    """Bad rows: the first raises an error, or all are counted and a few messages kept."""
 
     def __init__(self, skip: bool = False) -> None:
         self.skip = skip
@@ -64,12 +64,12 @@ class Problems:
         if not self.skip:
             raise DataFormatError(f"{message} Or leave such rows out with skip_bad_rows=True.")
         self.count += 1
-        if len(self.messages) < _KEPT:
+        if len(self.messages) < _MAX_MESSAGES:
             self.messages.append(message)
 
 
 def recognise(path: Path, format: str | None = None) -> TableFormat:
-    """The format that is asked for, or the one that the suffix tells."""
+    """The format that was given, or else the one of the file's suffix."""
     known = get_args(TableFormat)
     if format is None:
         suffix = plain_suffix(path)
@@ -93,9 +93,9 @@ def read_rows(
     problems: Problems | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[str, Row]]:
-    """The good rows of a file, each with the words that say where it stands.
+    """The good rows of a file, each with its location for error messages (file and line).
 
-    `columns` must be there; JSON lines may leave one out here and there.
+    The file must have all `columns`; single JSON lines may lack some.
     """
     problems = Problems() if problems is None else problems
     decoder = _decoder(encoding)
@@ -131,7 +131,7 @@ def _decoder(encoding: str) -> codecs.IncrementalDecoder:
 
 
 def _check_mark(file: TextFile, encoding: str) -> None:
-    """Raise an error for a file that says it is UTF-16 where another encoding is expected."""
+    """Raise an error for a UTF-16 byte order mark where another encoding is expected."""
     two_bytes_or_more = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     if file.starts_with(_UTF16_MARKS) and not two_bytes_or_more:
         file.fail(
@@ -141,7 +141,7 @@ def _check_mark(file: TextFile, encoding: str) -> None:
 
 
 def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:
-    """The file's text, some at a time."""
+    """The file's text, block by block."""
     try:
         for block in file.blocks():
             yield decoder.decode(block)
@@ -154,8 +154,8 @@ def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str
 
 
 def _lines(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:
-    """Lines without their ends; `file.line` is the number of the one handed out."""
-    pieces = [""]  # of the line under way
+    """Lines without line feeds; `file.line` is the number of the last one yielded."""
+    pieces = [""]  # of the current line
     for text in _decoded(file, decoder):
         first, *others = text.split("\n")
         pieces.append(first)
@@ -169,7 +169,7 @@ def _lines(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:
 
 
 def _undecoded(text: str, encoding: str) -> str | None:
-    """What to say of text that holds a byte which is not of `encoding`."""
+    """An error message for text with a byte that is invalid in `encoding`, else None."""
     if text.isascii() or not (found := _UNDECODED.search(text)):
         return None
     byte = ord(found.group()) - 0xDC00
@@ -197,12 +197,12 @@ def _json_rows(
             problems.add(where, problem)
             continue
         n_rows += 1
-        if n_rows <= _LOOK:
+        if n_rows <= _ROWS_TO_CHECK:
             seen.update(row)
-        if n_rows == _LOOK:
+        if n_rows == _ROWS_TO_CHECK:
             check_columns(str(file.path), columns, sorted(seen))
         yield where, row
-    if 0 < n_rows < _LOOK:
+    if 0 < n_rows < _ROWS_TO_CHECK:
         check_columns(str(file.path), columns, sorted(seen))
 
 
@@ -224,7 +224,7 @@ def _parse_json(line: str, encoding: str) -> tuple[Row | None, str]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Inside, the csv module takes fields of any length rather than 128 KiB."""
+    """Within this context the csv module accepts fields longer than 128 KiB."""
     before = csv.field_size_limit(sys.maxsize)
     try:
         yield

@@ -1,8 +1,8 @@
-"""Texts → vectors by a sentence-transformers model, which is another package's and stays so.
+"""Texts → vectors by a model of the sentence-transformers package.
 
-Only the name of the model is saved with a tagger, and what it made of one sentence, by which
-another model under the same name is found out. The package comes with
-``pip install 'dxml[sentences]'``.
+The model itself is not saved with a tagger, only its name and its vector of one fixed sentence. On
+loading, that vector is compared to detect another model under the same name. Install the package
+with ``pip install 'dxml[sentences]'``.
 
 Opening a model runs no code that came with it: only modules of the package's own types are loaded,
 weights only from safetensors, and nothing is trusted that would be fetched. A saved tagger may name
@@ -29,33 +29,33 @@ __all__ = ["SentenceModel"]
 
 Floats = npt.NDArray[np.float32]
 BATCH = 64  # texts encoded together
-BLOCK = 1024  # texts between two words to the progress
-_PROBE = "The quick brown fox jumps over the lazy dog."
-LEAST_VERSION = 6
+BLOCK = 1024  # texts between two reports of progress
+_PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
+MIN_VERSION = 6
 """Of sentence-transformers: the first that asks before it runs a module of a foreign type."""
-LONGEST = 1 << 20  # bytes of modules.json
+MAX_MODULES_BYTES = 1 << 20  # of modules.json
 _OWN = re.compile(r"sentence_transformers(\.\w+)+")
-_CLOSE = 0.99  # cosine of what one model makes of a text on two machines, at least
+_MIN_COSINE = 0.99  # between two vectors of the fixed sentence by one model, on any machines
 
 
 class SentenceModel:
-    """A model of sentences, opened by name or folder.
+    """A sentence-transformers model, opened by name or folder.
 
     Attributes
     ----------
     name : str
     probe : float32 array of shape (width,)
-        What the model makes of a sentence that is always the same.
+        The model's vector of a fixed sentence.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._model = _open(name)
-        self.probe = self._encode([_PROBE])[0]
+        self.probe = self._encode([_PROBE_TEXT])[0]
 
     @property
     def width(self) -> int:
-        """Numbers a text."""
+        """Length of the vectors."""
         return len(self.probe)
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Floats:
@@ -89,7 +89,7 @@ class SentenceModel:
             raise ModelFormatError(
                 f"this was trained with a sentence model that is needed again: {error}"
             ) from error
-        same = probe.shape == model.probe.shape and float(probe @ model.probe) >= _CLOSE
+        same = probe.shape == model.probe.shape and float(probe @ model.probe) >= _MIN_COSINE
         if not same:
             raise ModelFormatError(
                 f"this was trained with another sentence model than {name!r} is now. "
@@ -105,7 +105,7 @@ def _check_modules(folder: Path) -> None:
         return
     try:
         with path.open("rb") as file:
-            modules = json.loads(file.read(LONGEST))
+            modules = json.loads(file.read(MAX_MODULES_BYTES))
         kinds = [(module["type"], Path(module["path"])) for module in modules]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ParameterError(
@@ -137,9 +137,9 @@ def _open(name: str) -> Any:
             f"the sentence model {name!r} needs the package sentence-transformers. "
             "Install it with: pip install 'dxml[sentences]'."
         ) from None
-    if int(str(package.__version__).partition(".")[0]) < LEAST_VERSION:
+    if int(str(package.__version__).partition(".")[0]) < MIN_VERSION:
         raise ParameterError(
-            f"the sentence model {name!r} needs sentence-transformers {LEAST_VERSION} or newer, "
+            f"the sentence model {name!r} needs sentence-transformers {MIN_VERSION} or newer, "
             f"this is {package.__version__}: older ones run code that lies in a model's folder. "
             "Install it with: pip install --upgrade 'dxml[sentences]'."
         )

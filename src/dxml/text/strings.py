@@ -13,7 +13,7 @@ __all__ = ["pack_strings"]
 def pack_strings(
     strings: Iterable[str],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Strings as one array of UTF-8 bytes and the place where each ends.
+    """Strings as one array of UTF-8 bytes, and the position where each string ends.
 
     The way back is `dxml._core.arrays.Arrays.strings`.
     """

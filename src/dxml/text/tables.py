@@ -1,4 +1,4 @@
-"""Texts with their labels, out of any table that holds them.
+"""Read texts and their labels from a table: a file, a data frame or a dict of lists.
 
 >>> table = read_table({"title": ["Fish", "Soup"], "tags": ["sea; food", "food"]}, "title", "tags")
 >>> table.texts, table.labels
@@ -32,30 +32,30 @@ __all__ = [
 ]
 
 SEPARATORS = (";", "|")
-"""Tried in this order where labels are one text and no separator is given."""
+"""Label separators, tried in this order where a cell holds all labels and none is given."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Texts, row by row, with what is known of them.
+    """A table of texts with their labels and ids.
 
     Attributes
     ----------
     texts : tuple of str
-        Never missing; empty where the table has nothing.
+        A missing text is an empty string.
     labels : tuple of tuples of str, or None
-        Each row's labels, each once, in the table's order; None where no column was named.
+        The labels of each row without repeats, in their order; None where no column was given.
     ids : tuple of str, or None
-        As the table has them; None where no column was named.
+        The ids in the table; None where no column was given.
     skipped : int
-        Bad rows left out.
+        Number of bad rows left out.
     problems : tuple of str
-        What was wrong with the first of them.
+        Messages about the first of them.
     rows : tuple of int, or None
-        Where bad rows were left out: the number of each row in the table, from 0, the bad ones
-        counted too.
+        The number of each row in the table, from 0 and counting bad rows; None where no row was
+        left out.
     """
 
     texts: tuple[str, ...]
@@ -94,7 +94,7 @@ class TextTable:
 
     @property
     def names(self) -> Sequence[int | str]:
-        """What the rows go by: their ids, or else their numbers in the table, from 0."""
+        """The rows' ids, or else their numbers in the table, from 0."""
         return self.ids or self.rows or range(len(self))
 
     @property
@@ -124,29 +124,29 @@ def read_table(
         field of JSON lines may be missing here and there, but not in all of the first 1,000. A
         frame is one of pandas or polars, or an Arrow table.
     text : str or sequence of str
-        The column with the text; of several, what they hold is joined by a line end.
+        The column with the text; several columns are joined by line feeds.
     labels : str, optional
-        The column with the labels; none is needed for prediction. A cell is a list, or a text: a
-        JSON or Python list in brackets, or labels with a separator between them.
+        The column with the labels; not needed for prediction. A cell is a list or a string: a JSON
+        or Python list in brackets, or labels with a separator between them.
     id : str, optional
         A column that names the rows.
     format : {"jsonl", "csv", "tsv", "parquet"}, optional
-        Needed only where the suffix does not tell.
+        Needed only where the suffix is not that of a known format.
     encoding : str
         Of a text file.
     label_separator : str, optional
-        By default ';' if it stands anywhere in the column, else '|' if that does, else none: a
-        cell is then one label. Where one is given, brackets are part of a label.
+        By default ';' if any cell of the column contains it, else '|' if any does, else none: a
+        cell is then one label. With a separator given, brackets are part of a label.
     skip_bad_rows : bool
-        Whether rows that cannot be read are counted in `skipped` rather than an error; `rows` then
-        says which ones the others are.
+        Leave out rows that cannot be read, and count them in `skipped`, instead of raising an
+        error. `rows` then has the numbers of the rows that were read.
     progress : Progress
-        Hears of the bytes read, or of the rows of a Parquet file.
+        Counts the bytes read, or the rows of a Parquet file.
 
     Raises
     ------
     DataFormatError
-        With the file, the line, what was expected, what came and what to do.
+        The message has the file, the line, what was expected, what was found and what to do.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
     wanted = (*texts, *(name for name in (labels, id) if name is not None))
@@ -185,9 +185,9 @@ def open_rows(
     problems: Problems | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[str, Row]]:
-    """The rows of a file, a frame or a dict of lists, each with the words that say where it stands.
+    """The rows of a file, a frame or a dict of lists, each with its location for error messages.
 
-    The `wanted` columns must be there, the `optional` ones may be; there may be others in a row.
+    All `wanted` columns must exist, `optional` ones may. A row may have other columns too.
     """
     if not isinstance(source, str | Path):
         return read_frame(source, wanted, optional)
@@ -201,11 +201,11 @@ def open_rows(
 
 
 class WrongType(Exception):
-    """A cell holds something else than text or labels."""
+    """A cell that is neither text nor labels."""
 
 
 class Cells:
-    """The cells that are wanted, checked row by row."""
+    """Collects and checks the cells of the text, label and id columns, row by row."""
 
     def __init__(
         self, text: tuple[str, ...], label: str | None, id: str | None, listed: bool
@@ -217,7 +217,7 @@ class Cells:
         self.ids: list[str] = []
 
     def add(self, row: dict[str, Any]) -> None:
-        """Take all the cells of a row, or none."""
+        """Add the cells of a row; a bad row raises WrongType and adds nothing."""
         names, label, id = self._names
         parts = [_text(name, row.get(name)) for name in names]
         labels = () if label is None else _labels(label, row.get(label), self._listed)
@@ -228,7 +228,7 @@ class Cells:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is None, or what pandas has in its place."""
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
@@ -267,9 +267,9 @@ def _scalar(column: str, value: Any) -> str:
 
 
 def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
-    """A list of labels, or a text that is to be split when all are known.
+    """A list of labels, or a string to be split once the separator is known.
 
-    `listed` says whether a text in brackets is a list.
+    `listed` says whether a string in brackets is a list.
     """
     if isinstance(value, str):
         text = value.strip()

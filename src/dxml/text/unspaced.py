@@ -1,8 +1,8 @@
 """Scripts that put no spaces between words: their text is cut into n-grams of characters.
 
-A stretch of Chinese or Japanese becomes its characters and all pairs of neighbours; one of Thai,
-Lao, Burmese or Khmer, whose letters say less, all runs of two to four. Between such stretches
-stand words of two or more letters or digits, as in any other text.
+A run of Chinese or Japanese characters gives n-grams of one and two characters. A run of Thai, Lao,
+Burmese or Khmer letters, each of which means less, gives n-grams of two to four. Text between such
+runs is split into words of two or more letters or digits, as usual.
 
 >>> find_words_and_grams("鱼汤 and tea")
 ['鱼', '汤', '鱼汤', 'and', 'tea']
@@ -24,15 +24,15 @@ _THAI_LAO_BURMESE_KHMER = (
 )
 _UNSPACED = f"{_CHINESE_JAPANESE}{_THAI_LAO_BURMESE_KHMER}"
 _find_stretches = re.compile(f"[{_UNSPACED}]+").findall
-_SIZES = {1: (1, 2), 2: (2, 3, 4)}  # of the n-grams, by the group that a stretch is found with
+_SIZES = {1: (1, 2), 2: (2, 3, 4)}  # n-gram sizes by the group of WORD_OR_STRETCH
 WORD_OR_STRETCH = re.compile(
     rf"([{_CHINESE_JAPANESE}]+)|([{_THAI_LAO_BURMESE_KHMER}]+)|[^\W{_UNSPACED}]{{2,}}"
 )
-"""A stretch is a group of the match, a word is none."""
+"""Matches a run without spaces (in a group) or a word (in no group)."""
 
 
 def find_words_and_grams(text: str) -> list[str]:
-    """The words of a text, and the n-grams of its stretches without spaces."""
+    """The words of a text, and the n-grams of its runs of unspaced characters."""
     found: list[str] = []
     for match in WORD_OR_STRETCH.finditer(text):
         piece = match[0]
@@ -48,7 +48,7 @@ def find_words_and_grams(text: str) -> list[str]:
 
 
 def share_unspaced(texts: Sequence[str]) -> float:
-    """The share of all characters that are of scripts without spaces."""
+    """The share of the characters that belong to scripts without spaces."""
     stretches = (_find_stretches(text) for text in texts if not text.isascii())
     unspaced = sum(len(stretch) for found in stretches for stretch in found)
     return unspaced / max(sum(map(len, texts)), 1)
