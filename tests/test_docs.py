@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import dxml
+from dxml.methods import method_class
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,3 +67,60 @@ def test_the_sdist_has_all_that_the_commands_of_the_readme_need() -> None:
     wanted = ((named | linked) & beside) - {"pyproject.toml", "build", "dist"}
     assert {"examples", "constraints.txt", "CONTRIBUTING.md"} <= wanted
     assert wanted | {"Makefile"} <= included
+
+
+REFERENCE = re.findall(
+    r"^\| `(dxml[\w.]*)` \| `(\w+)` \| .+ \|$",
+    (ROOT / "docs" / "reference.md").read_text("utf-8"),
+    re.MULTILINE,
+)
+PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "docs").glob("*.py"))]
+
+
+def imported_names(code: str) -> list[tuple[str, str]]:
+    """(module, name) of every import from dxml; the name is empty for a plain ``import``."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dxml":
+            found += [(node.module or "", alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+            found += [(module, "") for module in modules if module.split(".")[0] == "dxml"]
+    return found
+
+
+def import_lines(page: Path) -> str:
+    """The imports from dxml on a page, in blocks of any kind, as a program."""
+    text = page.read_text("utf-8")
+    lines = re.findall(r"^ *((?:from|import) dxml\b[^#\n]*)", text, re.MULTILINE)
+    return "\n".join(lines)
+
+
+def test_every_name_of_the_reference_exists() -> None:
+    assert len(REFERENCE) == len(set(REFERENCE)) > 50
+    for module, name in REFERENCE:
+        home = import_module(module)
+        assert hasattr(home, name), f"{module} has no {name}"
+        assert name in home.__all__, f"{name} is not in __all__ of {module}"
+
+
+def test_the_reference_has_every_top_level_name_and_every_method() -> None:
+    assert {name for module, name in REFERENCE if module == "dxml"} == set(dxml.__all__)
+    listed = {
+        getattr(import_module(module), name)
+        for module, name in REFERENCE
+        if module.startswith(("dxml.baselines.", "dxml.joint", "dxml.paper"))
+    }
+    assert listed == {method_class(name) for name in dxml.METHODS}
+
+
+@pytest.mark.parametrize("path", [*PROGRAMS, *PAGES], ids=lambda path: path.name)
+def test_examples_and_pages_import_only_what_the_reference_has(path: Path) -> None:
+    code = path.read_text("utf-8") if path.suffix == ".py" else import_lines(path)
+    public = {*REFERENCE, *((module, "") for module, _ in REFERENCE)}
+    assert [item for item in imported_names(code) if item not in public] == []
+
+
+def test_an_import_of_something_private_is_noticed() -> None:
+    code = "import dxml.cli\nfrom dxml.cli._console import console\nfrom os import path"
+    assert imported_names(code) == [("dxml.cli", ""), ("dxml.cli._console", "console")]

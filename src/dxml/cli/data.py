@@ -52,8 +52,8 @@ def get(
     quiet: bool = QUIET,
 ) -> None:
     """Fetch a data set into the cache."""
-    from dxml.cli._progress import open_progress
     from dxml.data import fetch
+    from dxml.progress import open_progress
 
     with open_progress(quiet) as progress:
         folder = fetch(name, progress=progress)

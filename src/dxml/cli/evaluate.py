@@ -33,7 +33,7 @@ def evaluate(
     data set means its test part; for a tagger, DATA is a table of texts with
     labels.
     """
-    from dxml.cli._progress import open_progress
+    from dxml.progress import open_progress
 
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     with open_progress(quiet or as_json) as progress:

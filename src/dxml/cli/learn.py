@@ -54,9 +54,9 @@ def learn(
 
     from dxml._core.locking import folder_lock
     from dxml.cli._output import check_folder
-    from dxml.cli._progress import open_progress
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
+    from dxml.progress import open_progress
     from dxml.service.engine import has_new_lessons, take_up, taken_up
     from dxml.tagging.tagger import TextTagger
 

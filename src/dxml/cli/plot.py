@@ -116,7 +116,7 @@ def label_map(
     A label goes by its number where it has no name, or one that no installed
     font can write.
     """
-    from dxml.cli._progress import open_progress
+    from dxml.progress import open_progress
 
     target = _target(output, "labels", as_json)
     with open_progress(quiet or as_json) as progress:
@@ -148,8 +148,8 @@ def every(
     dxml evaluate takes.
     """
     from dxml.cli._output import check_folder
-    from dxml.cli._progress import open_progress
     from dxml.plots import NothingToDrawError
+    from dxml.progress import open_progress
 
     check_folder(output)
     _check_drawing()
@@ -218,7 +218,7 @@ def _draw(plot: Plot, target: Path, silent: bool) -> None:
 
 
 def _rank(data: str, model: Path, split: int | None, reading: Reading, silent: bool) -> Ranked:
-    from dxml.cli._progress import open_progress
+    from dxml.progress import open_progress
 
     with open_progress(silent) as progress:
         return rank_data(data, model, split, reading, progress)

@@ -62,10 +62,10 @@ def predict(
     --skip-bad-rows leaves out are counted, so the others keep their numbers; in
     npz they are empty rows.
     """
-    from dxml.cli._progress import open_progress
     from dxml.cli._write import check_output, write_predictions
     from dxml.data import open_data
     from dxml.methods import TAGGER, load_model, saved_method
+    from dxml.progress import open_progress
 
     chosen = OutputFormat.jsonl if as_json else format
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
@@ -98,8 +98,8 @@ def _predict_texts(
 ) -> None:
     from dataclasses import replace
 
-    from dxml.cli._progress import open_progress
     from dxml.cli._write import Row, write_predictions, write_rows
+    from dxml.progress import open_progress
     from dxml.tagging.tagger import TextTagger
 
     if split is not None:

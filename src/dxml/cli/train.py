@@ -81,10 +81,9 @@ def _train_tagger(
     quiet: bool,
 ) -> None:
     from dxml._core.params import present_names
-    from dxml.cli._progress import open_progress
     from dxml.exceptions import did_you_mean
     from dxml.joint import Joint
-    from dxml.progress import StageTimer
+    from dxml.progress import StageTimer, open_progress
     from dxml.tagging.tagger import TextTagger
 
     if method not in (None, "joint"):
@@ -130,10 +129,9 @@ def _train_method(
     quiet: bool,
 ) -> None:
     from dxml._core.params import parameters_of, parse_settings
-    from dxml.cli._progress import open_progress
     from dxml.data import open_data
     from dxml.methods import method_class
-    from dxml.progress import StageTimer
+    from dxml.progress import StageTimer, open_progress
 
     cls = method_class(method)
     known = parameters_of(cls)

@@ -1,22 +1,25 @@
-"""How long work reports itself: one hook that serves progress bars, logs and stage timings.
+"""How long-running work reports its progress: one hook for bars, log lines and timings.
 
-The library calls ``with progress.stage("walks", n, "walks") as stage: stage.advance(64)``. What
-becomes of that is the caller's choice: nothing (the default), a rich bar (the command line), or a
-stored number of seconds (the benchmark).
+The library calls ``with progress.stage("walks", n, "walks") as stage: stage.advance(64)``. The
+caller passes the object that is told: `SILENT` (the default), bars (`open_progress`), or a
+`StageTimer`.
+
+>>> with open_progress(quiet=True) as progress, progress.stage("read", 10, "rows") as stage:
+...     stage.advance(10)
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-__all__ = ["SILENT", "Progress", "Silent", "Stage", "StageTimer"]
+__all__ = ["SILENT", "Progress", "Silent", "Stage", "StageTimer", "open_progress"]
 
 
 class Stage(Protocol):
-    """One long step under way."""
+    """One long step that is running."""
 
     def advance(self, amount: float = 1) -> None:
         """`amount` more units of the stage's total are done."""
@@ -26,7 +29,7 @@ class Stage(Protocol):
 
 
 class Progress(Protocol):
-    """Something that wants to hear of long steps."""
+    """An object that is told about long steps."""
 
     @contextmanager
     def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
@@ -41,7 +44,7 @@ class _SilentStage:
 
 
 class Silent:
-    """Hears and forgets."""
+    """Ignores all reports."""
 
     @contextmanager
     def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
@@ -49,6 +52,25 @@ class Silent:
 
 
 SILENT = Silent()
+
+
+def open_progress(quiet: bool = False) -> AbstractContextManager[Progress]:
+    """Show progress on standard error: bars on a terminal, plain lines elsewhere.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+
+    Returns
+    -------
+    A context manager that gives a `Progress`.
+    """
+    if quiet:
+        return nullcontext(SILENT)
+    from dxml.progress.console import show_progress  # rich takes its time to import
+
+    return show_progress()
 
 
 class StageTimer:

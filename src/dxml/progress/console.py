@@ -1,4 +1,4 @@
-"""Progress on the command line: bars on a terminal, plain lines elsewhere, nothing with --quiet."""
+"""Progress on standard error: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ import rich.progress as bars
 from rich.console import Console
 from rich.text import Text
 
-from dxml.progress import SILENT, Progress, Stage
+from dxml.progress import Progress, Stage
 
-__all__ = ["open_progress"]
+__all__ = ["show_progress"]
 
 SECONDS_BETWEEN_LINES = 15
 
 
 @contextmanager
-def open_progress(quiet: bool) -> Iterator[Progress]:
-    """The right kind of progress for where the output goes (standard error)."""
-    if quiet:
-        yield SILENT
-    elif sys.stderr.isatty():
+def show_progress() -> Iterator[Progress]:
+    """Bars if standard error is a terminal, else lines."""
+    if sys.stderr.isatty():
         with bars.Progress(
             bars.SpinnerColumn(finished_text="✓"),
             bars.TextColumn("{task.description}"),
@@ -75,7 +73,7 @@ class _Bars:
 
 
 class _LineStage:
-    """Says at most one line every few seconds, and one at the end."""
+    """Prints a line every few seconds at most, and one at the end."""
 
     def __init__(self, name: str, total: float | None, unit: str) -> None:
         self._name, self._total, self._unit = name, total, unit
