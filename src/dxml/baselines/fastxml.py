@@ -243,7 +243,7 @@ class FastXML(Classifier):
         self,
         *,
         n_trees: Annotated[int, Range(1), "trees that are averaged"] = 50,
-        leaf_size: Annotated[int, Range(1), "points from which on a node is split no more"] = 10,
+        leaf_size: Annotated[int, Range(1), "a node with at most this many points is a leaf"] = 10,
         leaf_labels: Annotated[int, Range(1), "labels that a leaf keeps"] = 100,
         C: Annotated[
             float | None,
@@ -251,9 +251,9 @@ class FastXML(Classifier):
             "cost of a point on the wrong side, against ‖w‖₁; None: chosen on held-out points",
         ] = None,
         scaling: Annotated[
-            Scaling, "rows to length 1, columns to mean 0 and spread 1, or as they are"
+            Scaling, "of features: rows to length 1, columns standardised, auto by density"
         ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: another every time"] = 0,
+        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
     ) -> None:
         self.n_trees = n_trees
         self.leaf_size = leaf_size

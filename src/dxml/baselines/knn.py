@@ -74,7 +74,7 @@ class KNN(Classifier):
             int | None, Range(1), "neighbours k that vote; None: chosen on held-out points"
         ] = None,
         power: Annotated[
-            float, Range(0), "a vote weighs the cosine to this power; 0: all alike"
+            float, Range(0), "the weight of a vote is its cosine to this power; 0: equal weights"
         ] = 4.0,
         validation_fraction: Annotated[
             float, Range(0.01, 0.9), "share of the points held out to choose k, at most 2,000"

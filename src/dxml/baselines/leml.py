@@ -81,9 +81,9 @@ class LEML(Classifier):
             int | None, Range(1), "columns r of W and H; None: 200, or 100 from 20,000 labels on"
         ] = None,
         alpha: Annotated[float, Range(0, open_low=True), "weight λ of ‖W‖² + ‖H‖²"] = 1.0,
-        max_iter: Annotated[int, Range(1), "turns at most, each solving for W and H"] = 10,
-        cg_steps: Annotated[int, Range(1), "steps of conjugate gradients in a turn at most"] = 10,
-        tol: Annotated[float, Range(0), "least share by which a turn must lower J"] = 1e-3,
+        max_iter: Annotated[int, Range(1), "most rounds, each of which solves for W and H"] = 10,
+        cg_steps: Annotated[int, Range(1), "most steps of conjugate gradients in a round"] = 10,
+        tol: Annotated[float, Range(0), "stop when a round lowers J by a smaller share"] = 1e-3,
         scaling: Annotated[
             Scaling, "of features: rows to length 1, columns standardised, auto by density"
         ] = "auto",

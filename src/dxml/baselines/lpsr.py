@@ -245,16 +245,18 @@ class LPSR(Classifier):
             Literal["auto", "linear", "naive_bayes"],
             "scorer; auto: linear 1-vs-All, or naive Bayes from 10,000 labels on",
         ] = "auto",
-        leaf_size: Annotated[int, Range(1), "points from which on a part is split no more"] = 1000,
-        leaf_labels: Annotated[int, Range(1), "labels that a part keeps"] = 1000,
-        loss: Annotated[Loss, "of a label's linear classifier"] = "squared_hinge",
+        leaf_size: Annotated[
+            int, Range(1), "a node with at most this many points is a leaf"
+        ] = 1000,
+        leaf_labels: Annotated[int, Range(1), "labels that a leaf keeps"] = 1000,
+        loss: Annotated[Loss, "loss of a label's linear classifier"] = "squared_hinge",
         C: Annotated[
             float | None,
             Range(0, open_low=True),
-            "weight of that loss beside ‖w‖²/2; None: the default of 1-vs-All",
+            "weight of the loss relative to ‖w‖²/2; None: the default of 1-vs-All",
         ] = None,
         smoothing: Annotated[
-            float, Range(0, open_low=True), "count of every feature beforehand, in naive Bayes"
+            float, Range(0, open_low=True), "added to every count in naive Bayes"
         ] = 0.01,
         scaling: Annotated[
             Scaling, "of features: rows to length 1, columns standardised, auto by density"

@@ -70,11 +70,11 @@ class OneVsAll(Classifier):
     def __init__(
         self,
         *,
-        loss: Annotated[Loss, "of a label's classifier"] = "squared_hinge",
+        loss: Annotated[Loss, "loss of a label's classifier"] = "squared_hinge",
         C: Annotated[
             float | None,
             Range(0, open_low=True),
-            "weight of the loss beside ‖w‖²/2; None: 0.3, or 1 from 3,000 labels on",
+            "weight of the loss relative to ‖w‖²/2; None: 0.3, or 1 from 3,000 labels on",
         ] = None,
         prune: Annotated[float, Range(0), "weights smaller than this are dropped"] = 0.01,
         scaling: Annotated[

@@ -242,7 +242,7 @@ class SLEEC(Classifier):
         power: Annotated[
             float | None,
             Range(0),
-            "a vote weighs the cosine to this power; None: chosen on held-out points",
+            "the weight of a vote is its cosine to this power; None: chosen on held-out points",
         ] = None,
         validation_fraction: Annotated[
             float, Range(0.01, 0.9), "share of the points held out to choose them, at most 2,000"

@@ -167,9 +167,11 @@ class WSABIE(Classifier):
         learning_rate: Annotated[
             float, Range(0, open_low=True), "first step length; falls linearly to 0"
         ] = 0.01,
-        max_norm: Annotated[float, Range(0, open_low=True), "longest a row of V or W may be"] = 3.0,
+        max_norm: Annotated[
+            float, Range(0, open_low=True), "largest length of a row of V or W"
+        ] = 3.0,
         max_draws: Annotated[
-            int, Range(1), "draws for a label that violates the margin, at most"
+            int, Range(1), "most draws to find a label that violates the margin"
         ] = 1000,
         scaling: Annotated[
             Scaling, "of features: rows to length 1, columns standardised, auto by density"

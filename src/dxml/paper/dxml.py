@@ -122,33 +122,38 @@ class DXML(Classifier):
             str | None, "file with a prior label graph, parent<TAB>child a line; replaces Y's"
         ] = None,
         weighted: Annotated[
-            bool, "walk by how often labels share a point; false: every edge alike, the paper's"
+            bool,
+            "weight edges by how often labels share a point; false: equal weights, as in the paper",
         ] = False,
         walks_per_label: Annotated[int, Range(1), "random walks from each label"] = 80,
         walk_length: Annotated[int, Range(2), "labels in a walk"] = 40,
-        window: Annotated[int, Range(1), "skip-gram looks this far to either side"] = 10,
+        window: Annotated[int, Range(1), "largest distance of a skip-gram pair in a walk"] = 10,
         softmax: Annotated[
             Literal["negative", "hierarchical"], "negative sampling, or hierarchical softmax"
         ] = "negative",
         n_negatives: Annotated[int, Range(1), "negatives for each pair"] = 20,
         exponent: Annotated[
-            float, Range(-5, 5), "negatives are drawn by label frequency to this power"
+            float,
+            Range(-5, 5),
+            "negatives are drawn with probability ∝ label frequency to this power",
         ] = 0.75,
         spectrum: Annotated[
-            float, Range(0, 1), "how much label vectors keep of the graph's scale; 0.5 as word2vec"
+            float, Range(0, 1), "power of the singular values in label vectors; 0.5 as in word2vec"
         ] = 0.25,
         center: Annotated[bool, "subtract the mean label vector and scale each to length 1"] = True,
-        activation: Annotated[Activation, "after the hidden layer; linear: the ablation"] = "relu",
+        activation: Annotated[
+            Activation, "activation of the hidden layer; linear: the paper's ablation"
+        ] = "relu",
         dropout: Annotated[float, Range(0, 0.99), "share of the last layer dropped"] = 0.1,
         loss: Annotated[LossName, "distance between embedding and target"] = "smooth_l1",
-        margin: Annotated[float, Range(0), "of the contrastive and triplet losses"] = 0.5,
+        margin: Annotated[float, Range(0), "margin of the contrastive and triplet losses"] = 0.5,
         epochs: Annotated[int, Range(1), "passes over the training points"] = 60,
         batch_size: Annotated[int, Range(1), "points in a step of SGD"] = 64,
         learning_rate: Annotated[float, Range(0, open_low=True), "of SGD"] = 0.015,
         momentum: Annotated[float, Range(0, 0.999), "of SGD"] = 0.9,
         weight_decay: Annotated[float, Range(0), "of SGD"] = 5e-4,
         init_scale: Annotated[
-            float, Range(0, open_low=True), "spread of a first-layer output at the start"
+            float, Range(0, open_low=True), "standard deviation of the initial pre-activations"
         ] = 0.01,
         n_partitions: Annotated[
             int | None, Range(1), "cells m of the index; None: chosen on the validation split"

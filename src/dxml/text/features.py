@@ -70,15 +70,17 @@ class TextFeatures(BaseEstimator):
     def __init__(
         self,
         *,
-        min_df: Annotated[int, Range(1), "texts that must hold a word, for it to be a column"] = 2,
-        word_ngrams: Annotated[int, Range(1, 5), "longest run of words that is a column"] = 1,
+        min_df: Annotated[int, Range(1), "texts that a word must occur in to become a column"] = 2,
+        word_ngrams: Annotated[
+            int, Range(1, 5), "largest number of consecutive words that form a column"
+        ] = 1,
         char_ngrams: Annotated[
             int | None,
             Range(0, 8),
             "longest character n-gram inside a word; the shortest is 3; 0: none; "
             "None: only short ones of text without spaces, such as Chinese and Thai",
         ] = None,
-        lowercase: Annotated[bool, "whether capitals are made small"] = True,
+        lowercase: Annotated[bool, "whether text is lowercased"] = True,
         sublinear_tf: Annotated[bool, "1 + log(count) rather than the count"] = True,
         sentences: Annotated[
             str | None,
