@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import canonical, indicator, plain_csr
 
 
 def test_equals_the_constructors_and_shares_its_arrays() -> None:
@@ -36,3 +36,22 @@ def test_one_matrix_knows_nothing_of_another() -> None:
 def test_empty() -> None:
     nothing = plain_csr(np.float32([]), np.int32([]), np.int32([0]), (0, 3))
     assert nothing.shape == (0, 3) and nothing.nnz == 0 and nothing.toarray().shape == (0, 3)
+
+
+def test_an_indicator_by_hand() -> None:
+    found = indicator(np.array([2, 0, 2, 1]), [3, 0, 1], 4)
+    assert found.dtype == bool and found.has_canonical_format and found.indices.dtype == np.int32
+    assert found.toarray().astype(int).tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0]]
+    assert indicator(np.empty(0, np.int32), [], 3).shape == (0, 3)
+
+
+def test_canonical_copies_only_what_must_change() -> None:
+    fine = sp.csr_matrix(np.float32([[0, 1], [2, 3]]))
+    assert canonical(fine) is fine
+    messy = sp.csr_matrix(
+        (np.float32([1, 2, 0, 4]), np.array([1, 1, 0, 0], np.int64), np.array([0, 3, 4])), (2, 2)
+    )
+    found = canonical(messy)
+    assert found.toarray().tolist() == [[0, 3], [4, 0]] and found.nnz == 2
+    assert found.indices.dtype == found.indptr.dtype == np.int32
+    assert messy.nnz == 4

@@ -14,7 +14,7 @@ DATA = make_planted(200, 80, 5, labels_per_point=1.5, features_per_point=10, ran
 
 
 def test_the_optimum_is_liblinears() -> None:
-    weights = train_labels(DATA.X, DATA.Y.tocsc(), np.arange(5), 0.7, tolerance=1e-4, passes=5000)
+    weights = train_labels(DATA.X, DATA.Y.tocsc(), np.arange(5), 0.7, tol=1e-4, max_iter=5000)
     for label in range(5):
         machine = LinearSVC(C=0.7, tol=1e-8, max_iter=100_000)
         machine.fit(DATA.X, DATA.Y[:, [label]].toarray().ravel())
@@ -25,7 +25,7 @@ def test_the_optimum_is_liblinears() -> None:
 def test_the_bits_depend_on_the_seed_alone() -> None:
     def train(seed: int) -> bytes:
         columns = DATA.Y.tocsc()
-        return train_labels(DATA.X, columns, np.arange(5), 1.0, passes=3, seed=seed).tobytes()
+        return train_labels(DATA.X, columns, np.arange(5), 1.0, max_iter=3, seed=seed).tobytes()
 
     threads = numba.get_num_threads()
     many = train(0)
@@ -46,7 +46,7 @@ def test_a_label_is_trained_alike_alone_and_in_company() -> None:
 def test_points_without_features_move_only_the_bias() -> None:
     X = sp.csr_matrix((4, 3), dtype=np.float32)
     Y = sp.csc_matrix(np.array([[1], [1], [1], [0]], dtype=bool))
-    weights = train_labels(X, Y, np.array([0]), 1.0, tolerance=1e-4, passes=1000)
+    weights = train_labels(X, Y, np.array([0]), 1.0, tol=1e-4, max_iter=1000)
     assert (weights[0, :-1] == 0).all() and weights[0, -1] > 0
 
 
@@ -55,5 +55,5 @@ def test_by_hand() -> None:
     # w²/2 + C n (1 − w)² is least at w = 2 C n / (1 + 2 C n) = 8/9 for C n = 4.
     X = sp.csr_matrix(np.array([[1.0], [-1.0]] * 2, np.float32))
     Y = sp.csc_matrix(np.array([[1], [0]] * 2, dtype=bool))
-    weights = train_labels(X, Y, np.array([0]), 1.0, tolerance=1e-4, passes=1000)
+    weights = train_labels(X, Y, np.array([0]), 1.0, tol=1e-4, max_iter=1000)
     assert np.allclose(weights[0], [8 / 9, 0], atol=1e-3)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
-from dxml.baselines._tree import Forest, Tree, leaf_shares, next_random
+from dxml.baselines._tree import Forest, Tree, leaf_shares
 from dxml.topk import tie_order
 
 
@@ -38,15 +38,6 @@ def chain() -> Tree:
 
 
 POINTS = csr([[3, 1], [1, 3], [0, 0], [2, 3]])
-
-
-def test_the_generator_is_splitmix64() -> None:
-    state = np.array([1234567], np.uint64)
-    assert [int(next_random(state)) for _ in range(3)] == [
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
-    ]
 
 
 def test_routes_by_hand(stump: Tree, chain: Tree) -> None:

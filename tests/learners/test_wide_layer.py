@@ -13,7 +13,9 @@ from torch.nn import functional as F
 
 from dxml._core.storage import read_folder, write_folder
 from dxml.data import make_planted
-from dxml.learners.wide_layer import WideHead, WideSettings, chunked_logistic, fit_wide
+from dxml.learners.logistic_loss import chunked_logistic
+from dxml.learners.wide_layer import WideHead
+from dxml.learners.wide_training import WideSettings, fit_wide
 from dxml.metrics import precision_at_k
 from dxml.progress import StageTimer
 from dxml.topk import topk_from_dense

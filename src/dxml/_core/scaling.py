@@ -24,9 +24,10 @@ DENSE_SHARE = 0.5  # share of non-zeros above which ``auto`` treats X as dense m
 MIN_RELATIVE_SPREAD = 1e-6  # of a column's mean; less is float32 rounding of a constant column
 
 
-def is_dense(X: sp.csr_matrix) -> bool:
+def is_dense(X: sp.csr_matrix | npt.NDArray[Any]) -> bool:
     """Whether more than half of X is non-zero, as in measurements but not in bags of words."""
-    return bool(X.nnz > DENSE_SHARE * X.shape[0] * X.shape[1])
+    filled = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
+    return bool(filled > DENSE_SHARE * X.shape[0] * X.shape[1])
 
 
 @numba.njit(cache=True)

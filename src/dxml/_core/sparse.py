@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["plain_csr", "sparse_product", "stack_rows"]
+__all__ = ["canonical", "indicator", "plain_csr", "sparse_product", "stack_rows"]
 
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
 
@@ -54,6 +54,32 @@ def sparse_product(X: sp.csr_matrix, weights: npt.NDArray[np.float32]) -> npt.ND
     out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
     _sparse_product(X.indptr, X.indices, X.data, weights, out)
     return out
+
+
+def canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Sorted, summed, without stored zeros, int32 ids; copied only where something must change."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    if matrix.indices.dtype != np.int32 and matrix.nnz < 2**31:
+        parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+        matrix = sp.csr_matrix(parts, shape=matrix.shape)
+    return matrix
+
+
+def indicator(
+    columns: npt.NDArray[np.integer[Any]], lengths: npt.ArrayLike, n_columns: int
+) -> sp.csr_matrix:
+    """A 0/1 matrix, bool: the first row has ones in the first lengths[0] of `columns`, and so on.
+
+    A column may stand twice in a row.
+    """
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    ones = np.ones(len(columns), dtype=bool)
+    return canonical(sp.csr_matrix((ones, columns, indptr), shape=(len(indptr) - 1, n_columns)))
 
 
 def stack_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:

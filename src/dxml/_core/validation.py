@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.sparse import canonical, indicator
 from dxml.exceptions import DataFormatError
 
 __all__ = [
@@ -70,7 +71,7 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
             f"X must have {n_features} features like the training data, got {matrix.shape[1]}. "
             "Use the same feature space for training and prediction."
         )
-    return _canonical(matrix)
+    return canonical(matrix)
 
 
 def check_labels(
@@ -110,7 +111,7 @@ def check_labels(
                 "Binarise graded relevance before training, e.g. Y > 0."
             )
         matrix = matrix.astype(bool)
-    return _canonical(matrix), None
+    return canonical(matrix), None
 
 
 def is_indicator(Y: Any) -> bool:
@@ -191,7 +192,6 @@ def _from_lists(
             "0 and 1. For a 0/1 matrix give an array, e.g. np.array(Y, dtype=bool)."
         )
     flat = [label for row in lists for label in row]
-    lengths = np.fromiter((len(row) for row in lists), dtype=np.int64, count=len(lists))
     names: npt.NDArray[Any] | None = None
     if _are_ids(flat):
         columns = np.asarray(flat, dtype=np.int64)
@@ -201,9 +201,7 @@ def _from_lists(
     else:
         names, columns = np.unique(np.asarray(flat), return_inverse=True)
         width = len(names)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    matrix = sp.csr_matrix((np.ones(len(columns), bool), columns, indptr), (len(lists), width))
-    return _canonical(matrix), names
+    return indicator(columns, [len(row) for row in lists], width), names
 
 
 def _are_ids(labels: list[Any]) -> bool:
@@ -270,17 +268,3 @@ def _check_places(name: str, matrix: Any) -> None:
             f"{name} is a damaged sparse matrix: its indices or row boundaries lead out of it. "
             "Make it anew from its entries."
         )
-
-
-def _canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Sorted, summed, without stored zeros, int32 ids; copied only where something must change."""
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    if not matrix.data.all():
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-    if matrix.indices.dtype != np.int32 and matrix.nnz < 2**31:
-        parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
-        matrix = sp.csr_matrix(parts, shape=matrix.shape)
-    return matrix

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dxml.baselines._tree import next_random
+from dxml._core.random_numba import next_bits
 
 __all__ = ["columns_of", "sparse_logistic"]
 
@@ -84,7 +84,7 @@ def _newton_direction(  # type: ignore[no-untyped-def]
         worst, total = 0.0, 0.0
         s = 0
         while s < n_active:
-            other = s + int(next_random(state) % np.uint64(n_active - s))
+            other = s + int(next_bits(state) % np.uint64(n_active - s))
             active[s], active[other] = active[other], active[s]
             j = active[s]
             slope = gradient[j] + 1e-12 * (target[j] - w[j])

@@ -20,25 +20,12 @@ from dxml._core.arrays import Arrays
 from dxml._core.storage import pack_csr
 from dxml.topk import TopK, insert_best, topk_from_csr
 
-__all__ = ["Forest", "Tree", "leaf_shares", "next_random", "read_only"]
+__all__ = ["Forest", "Tree", "leaf_shares", "read_only"]
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 _N_CHUNKS = 64  # of a batch; each has a dense work row, so more would take more memory
-
-
-@numba.njit(cache=True, nogil=True)
-def next_random(state):  # type: ignore[no-untyped-def]
-    """The next 64 random bits of a `splitmix64` generator whose state is ``state[0]``.
-
-    Each tree has its own generator, so that the result does not depend on the threads.
-    """
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @dataclass(frozen=True)

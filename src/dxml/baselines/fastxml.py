@@ -34,11 +34,12 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, real
 from dxml._core.params import Range
 from dxml._core.random import spawn, spawn_seed
+from dxml._core.random_numba import next_bits
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
-from dxml.baselines._tree import Forest, Tree, leaf_shares, next_random
-from dxml.metrics import precision_at_k
+from dxml.baselines._tree import Forest, Tree, leaf_shares
+from dxml.metrics import mean_precision
 from dxml.progress import Progress
 from dxml.topk import TopK
 
@@ -102,7 +103,7 @@ def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type:
     n = points.shape[0]
     side = np.empty(n, dtype=np.int8)
     for i in range(n):
-        side[i] = 1 if next_random(state) >> np.uint64(63) else -1
+        side[i] = 1 if next_bits(state) >> np.uint64(63) else -1
     for _ in range(MAX_ROUNDS):
         below = rank_gains(points, side, -1, y_indptr, labels, ideal, gains[0], total)
         above = rank_gains(points, side, 1, y_indptr, labels, ideal, gains[1], total)
@@ -288,8 +289,7 @@ class FastXML(Classifier):
             for C in COSTS:
                 forest = Forest.join(list(self._grow_all(X[kept], Y[kept], C, N_TRIAL_TREES)))
                 ranking = forest.mean_of_leaves(X[held], depth, self._tie_place)
-                precision = precision_at_k(Y[held], ranking, depth)
-                scores.append(float(np.mean(precision[[i for i in (0, 2, 4) if i < depth]])))
+                scores.append(mean_precision(Y[held], ranking))
                 stage.advance()
                 if scores[-1] < max(scores):
                     break

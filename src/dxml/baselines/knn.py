@@ -28,7 +28,7 @@ from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml.base import Classifier
-from dxml.metrics import precision_at_k
+from dxml.metrics import mean_precision
 from dxml.neighbors.cosine import Neighbours, cosine_weights, unit_rows
 from dxml.neighbors.voting import vote
 from dxml.progress import Progress
@@ -120,7 +120,6 @@ class KNN(Classifier):
         if not sizes:
             return 1
         depth = min(5, self.n_labels_)
-        places = [i for i in (0, 2, 4) if i < depth]
         with progress.stage("validation"):
             neighbours = Neighbours(self.points_[kept])
             ids, cosines = neighbours.search(self.points_[held], max(sizes))
@@ -129,8 +128,7 @@ class KNN(Classifier):
                 ranking = self._vote(
                     ids[:, :size], cosines[:, :size], self.train_labels_[kept], depth
                 )
-                precision = precision_at_k(self.train_labels_[held], ranking, depth)
-                scores.append(float(precision[places].mean()))
+                scores.append(mean_precision(self.train_labels_[held], ranking))
         return sizes[int(np.argmax(scores))]
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -49,7 +49,7 @@ from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, conjugate_gradient
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
-from dxml.metrics import precision_at_k
+from dxml.metrics import mean_precision
 from dxml.neighbors.index import PartitionedIndex
 from dxml.neighbors.voting import vote
 from dxml.progress import Progress, Stage
@@ -313,7 +313,6 @@ class SLEEC(Classifier):
         order = rng.permutation(X.shape[0])
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
         depth = min(5, self.n_labels_)
-        places = [i for i in (0, 2, 4) if i < depth]
         scores = {}
         with progress.stage("validation", self._count_clusters(len(kept)), "clusters") as stage:
             learner = self._learn(X[kept], Y[kept], rng, stage)
@@ -321,8 +320,7 @@ class SLEEC(Classifier):
             for size in sizes:
                 for power in powers:
                     ranking = self._vote(ids[:, :size], cosines[:, :size], power, Y[kept], depth)
-                    precision = precision_at_k(Y[held], ranking, depth)
-                    scores[size, power] = float(precision[places].mean())
+                    scores[size, power] = mean_precision(Y[held], ranking)
         return max(scores, key=lambda pair: scores[pair])
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:

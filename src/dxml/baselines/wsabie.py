@@ -37,10 +37,10 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, reals
 from dxml._core.params import Range
 from dxml._core.random import spawn
+from dxml._core.random_numba import below, next_bits
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import LinearMap, label_offset, rank_product
-from dxml.baselines._tree import next_random
 from dxml.progress import Progress
 from dxml.topk import TopK
 
@@ -57,13 +57,6 @@ def rank_weights(n: int) -> Floats:
     """
     steps = 1 / np.arange(1, n + 1)
     return np.concatenate([[0], np.cumsum(steps)]).astype(np.float32)
-
-
-@numba.njit(cache=True)
-def _below(state, n):  # type: ignore[no-untyped-def]
-    """A whole number in 0..n - 1, at random."""
-    unit = float(next_random(state) >> np.uint64(11)) * 2.0**-53
-    return min(int(unit * n), n - 1)
 
 
 @numba.njit(cache=True, fastmath=True)
@@ -91,7 +84,7 @@ def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # ty
     `owner` has, for each label, the last visited point with it; labels of `point` are skipped.
     """
     for draw in range(1, max_draws + 1):
-        label = candidates[_below(state, candidates.shape[0])]
+        label = candidates[below(next_bits(state), candidates.shape[0])]
         if owner[label] != point and _dot(W[label], z) > bar:
             return label, draw
     return -1, max_draws

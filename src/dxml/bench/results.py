@@ -22,22 +22,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dxml._core.files import replace_text
 from dxml.bench.spec import Run, known_parameters
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
 
-__all__ = ["FORMAT", "Store", "Stored", "replace_text", "write_json"]
+__all__ = ["FORMAT", "Store", "Stored", "write_json"]
 
 FORMAT = 1
 
 Status = Literal["done", "failed"]
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write beside, then rename."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, "utf-8")
-    os.replace(partial, path)
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dxml._core.files import replace_text
 from dxml.bench.machine import machine_name
-from dxml.bench.results import FORMAT, Store, Stored, replace_text
+from dxml.bench.results import FORMAT, Store, Stored
 from dxml.bench.scoring import score_all
 from dxml.bench.spec import Experiment, Planned
 from dxml.exceptions import DataFormatError

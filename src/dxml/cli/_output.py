@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from dxml._core.files import replacing
 from dxml.exceptions import ParameterError
 
 __all__ = ["check_file", "check_folder", "replace_file"]
@@ -47,15 +48,10 @@ def _written_through(path: Path) -> bool:
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file beside and rename it, so that it is never there by halves."""
-    beside = None if _written_through(path) else path.with_name(f".{path.name}.partial")
+    through = _written_through(path)
     try:
-        with (beside or path).open("wb") as file:
+        with nullcontext(path) if through else replacing(path) as beside, beside.open("wb") as file:
             write(file)
-        if beside:
-            os.replace(beside, path)
     except OSError as error:
         error.filename = str(path)  # a full disk names no file
         raise
-    finally:
-        if beside:
-            beside.unlink(missing_ok=True)

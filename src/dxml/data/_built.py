@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from dxml._core.arrays import Arrays
+from dxml._core.sparse import indicator
 from dxml._core.storage import pack_csr, read_folder, write_folder
 from dxml.data._records import read_names, read_part
 from dxml.data.dataset import Dataset
@@ -84,11 +85,9 @@ def _build(
 def _label_matrix(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> csr_matrix:
     """A bool matrix of the known labels."""
     columns = {label: column for column, label in enumerate(labels)}
-    known = [sorted(columns[label] for label in row if label in columns) for row in rows]
-    ends = np.cumsum([0, *(len(row) for row in known)], dtype=np.int32)
+    known = [[columns[label] for label in row if label in columns] for row in rows]
     indices = np.array([column for row in known for column in row], dtype=np.int32)
-    ones = np.ones(indices.size, dtype=np.bool_)
-    return csr_matrix((ones, indices, ends), shape=(len(rows), len(labels)))
+    return indicator(indices, [len(row) for row in known], len(labels))
 
 
 def _unpack(arrays: Arrays) -> dict[str, Dataset]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -17,30 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, save_npz
 
+from dxml._core.files import replacing
 from dxml.data.dataset import Dataset
 
 _ROWS = 4096  # rows turned into text at a time
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, renamed to `path` when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    try:
-        os.chmod(beside, 0o666 & ~_umask())
-        yield Path(beside)
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _compressor(path: Path, suffix: str) -> IO[bytes] | gzip.GzipFile:

@@ -10,27 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
+from dxml._core.sparse import canonical
 from dxml.exceptions import DataFormatError, ParameterError
 
 __all__ = ["Dataset"]
-
-
-def _canonical(matrix: Any, dtype: type[np.generic]) -> csr_matrix:
-    """`matrix` as CSR of `dtype`: indices int32, sorted, no duplicates, no stored zeros.
-
-    Nothing is copied where nothing has to change, and the caller's matrix is never changed.
-    """
-    result: csr_matrix = csr_matrix(matrix, dtype=dtype)
-    changes = not result.has_canonical_format or np.count_nonzero(result.data) < result.nnz
-    if changes:
-        result = result.copy()
-        result.sum_duplicates()
-        result.eliminate_zeros()
-        result.data = result.data.astype(dtype, copy=False)
-    if result.indices.dtype != np.int32 and result.nnz < 2**31:
-        result.indices = result.indices.astype(np.int32)
-        result.indptr = result.indptr.astype(np.int32)
-    return result
 
 
 def _check_names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
@@ -78,8 +61,8 @@ class Dataset:
                 f"X has {self.X.shape[0]} rows but Y has {self.Y.shape[0]}. "
                 "Give one row of labels for each row of features."
             )
-        object.__setattr__(self, "X", _canonical(self.X, np.float32))
-        object.__setattr__(self, "Y", _canonical(self.Y, np.bool_))
+        object.__setattr__(self, "X", canonical(csr_matrix(self.X, dtype=np.float32)))
+        object.__setattr__(self, "Y", canonical(csr_matrix(self.Y, dtype=np.bool_)))
         label_names = _check_names("label", self.label_names, self.n_labels)
         feature_names = _check_names("feature", self.feature_names, self.n_features)
         object.__setattr__(self, "label_names", label_names)

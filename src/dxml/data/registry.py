@@ -124,11 +124,6 @@ class DatasetInfo:
     recipe: TextRecipe | None = None
 
     @property
-    def urls(self) -> tuple[str, ...]:
-        """The addresses among `sources`."""
-        return tuple(source.url for source in self.sources if isinstance(source, Archive))
-
-    @property
     def n_samples(self) -> int:
         """Points of train and test together."""
         return self.n_train + self.n_test

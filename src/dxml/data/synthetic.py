@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dxml._core.random import spawn, spawn_seed
+from dxml._core.random_numba import below, star, unit, xorshift
 from dxml.data.dataset import Dataset
 from dxml.data.registry import lookup
 from dxml.exceptions import ParameterError
@@ -24,19 +25,20 @@ _MAX_DRAWS = 20  # before a label or feature is drawn uniformly
 
 
 @njit(cache=True)
+def _bits(state: NDArray[np.uint64]) -> np.uint64:
+    """The next 64 bits of an xorshift64* generator."""
+    state[0] = xorshift(state[0])
+    return star(state[0])
+
+
+@njit(cache=True)
 def _uniform(state: NDArray[np.uint64]) -> float:
-    """The next number in [0, 1) of an xorshift64* generator."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
+    return unit(_bits(state))
 
 
 @njit(cache=True)
 def _below(state: NDArray[np.uint64], n: int) -> int:
-    return min(int(_uniform(state) * n), n - 1)
+    return below(_bits(state), n)
 
 
 @njit(cache=True)

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WalkIndex", "context_counts", "count_row", "index_walks"]
+__all__ = ["WalkIndex", "count_row", "index_walks"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -74,32 +74,6 @@ def index_walks(walks: npt.NDArray[np.int32], n_labels: int, window: int) -> Wal
     return WalkIndex(walks, indptr, positions, window)
 
 
-def context_counts(
-    index: WalkIndex,
-    centres: npt.NDArray[np.integer],
-    column_of: npt.NDArray[np.int32],
-    n_columns: int,
-) -> Ints:
-    """Rows of the co-occurrence matrix.
-
-    Parameters
-    ----------
-    index : WalkIndex
-    centres : int array of shape (n_centres,)
-        The labels whose rows are wanted.
-    column_of : int32 array of shape (n_labels,)
-        The column of each context label; -1 for those that are not counted.
-    n_columns : int
-
-    Returns
-    -------
-    int64 array of shape (n_centres, n_columns)
-        Integers, so the sums do not depend on the number of threads.
-    """
-    counts: Ints = _count(*index.arrays, centres, column_of, n_columns)  # type: ignore[call-arg]
-    return counts
-
-
 @numba.njit(cache=True)
 def count_row(tokens, length, indptr, positions, window, centre, column_of, counts):  # type: ignore[no-untyped-def]
     """Add the contexts of one label to `counts`, an int64 array; for use inside numba."""
@@ -134,11 +108,3 @@ def _sum_by_label(walks, by_position, n_labels):  # type: ignore[no-untyped-def]
         for position in range(walks.shape[1]):
             totals[walks[walk, position]] += by_position[position]
     return totals
-
-
-@numba.njit(cache=True, parallel=True)
-def _count(tokens, length, indptr, positions, window, centres, column_of, n_columns):  # type: ignore[no-untyped-def]
-    counts = np.zeros((len(centres), n_columns), np.int64)
-    for row in numba.prange(len(centres)):
-        count_row(tokens, length, indptr, positions, window, centres[row], column_of, counts[row])
-    return counts

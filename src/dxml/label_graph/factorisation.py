@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ from torch import Tensor
 
 from dxml.progress import SILENT, Progress, Stage
 
-__all__ = ["Factors", "Problem", "factorise", "one_thread"]
+__all__ = ["Factors", "Problem", "factorise", "gradient", "one_thread"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -70,8 +70,6 @@ class Factors:
 
     U: Tensor
     V: Tensor
-    losses: list[float] = field(default_factory=list)
-    """The mean loss of a row before each half-sweep; only when asked for."""
 
 
 def factorise(
@@ -82,7 +80,6 @@ def factorise(
     device: str | torch.device = "cpu",
     progress: Progress = SILENT,
     max_others: int = MAX_OTHERS,
-    track_loss: bool = False,
 ) -> Factors:
     """Alternate between V for fixed U and U for fixed V, `sweeps` times.
 
@@ -103,7 +100,7 @@ def factorise(
         _workers(torch.device(device)) as workers,
         progress.stage("skip-gram", total, "rows") as stage,
     ):
-        half_sweep = _HalfSweep(factors, tiles, workers, stage, track_loss)
+        half_sweep = _HalfSweep(factors, tiles, workers, stage)
         for sweep in range(sweeps):
             shrink = _step_length(sweep)
             rows = _sample(problem.row_mass, max_others, rng)
@@ -183,9 +180,10 @@ class _Workers:
         self.map = pool.map if on_cpu else map  # a GPU is driven from the calling thread
         self.rows, self.columns = (ROWS, COLUMNS) if on_cpu else (1 << 13, 1 << 13)
 
-    def run(self, task: Callable[[slice], float], n: int, size: int) -> float:
-        """The sum, in order, of what the tasks return."""
-        return sum(self.map(task, _pieces(n, size)))
+    def run(self, task: Callable[[slice], None], n: int, size: int) -> None:
+        """Returns when all are done; an error in a task is raised here."""
+        for _ in self.map(task, _pieces(n, size)):
+            pass
 
 
 def _pieces(n: int, size: int) -> list[slice]:
@@ -228,37 +226,29 @@ def _inverse_gram(A: Tensor, curvature: Tensor) -> Tensor:
 class _HalfSweep:
     """Sums over tiles that the two half-sweeps share."""
 
-    def __init__(
-        self, factors: Factors, tiles: _Tiles, workers: _Workers, stage: Stage, track: bool
-    ) -> None:
-        self.factors, self.tiles, self.workers = factors, tiles, workers
-        self.stage, self.track = stage, track
+    def __init__(self, factors: Factors, tiles: _Tiles, workers: _Workers, stage: Stage) -> None:
+        self.factors, self.tiles, self.workers, self.stage = factors, tiles, workers, stage
 
     def columns(self, rows: _Sample, solve: Tensor) -> Tensor:
         """One Newton step for every column; returns each column's curvature."""
         U, V = self.factors.U, self.factors.V
         step, curvature = torch.zeros_like(V), V.new_zeros(len(V))
-        loss = 0.0
         for where, P, T in self.tiles.blocks(rows, _everything(len(V))):
             Ub, weights = rows.take(U, where)
 
-            def task(at: slice, Ub=Ub, P=P, T=T, weights=weights) -> float:  # type: ignore[no-untyped-def]
-                total = 0.0
+            def task(at: slice, Ub=Ub, P=P, T=T, weights=weights) -> None:  # type: ignore[no-untyped-def]
                 for b in _pieces(len(Ub), self.workers.rows):
-                    G, w, value = self._gradient(Ub[b], V[at], P[b, at], T[b, at])
+                    G, w = gradient(Ub[b], V[at], P[b, at], T[b, at])
                     if weights is not None:
                         G, w = G.mul_(weights[b, None]), w.mul_(weights[b, None])
                     step[at].addmm_(G.T, Ub[b])
                     curvature[at] += w.sum(0)
-                    total += value
-                return total
 
-            loss += self.workers.run(task, len(V), self.workers.columns)
+            self.workers.run(task, len(V), self.workers.columns)
             self.stage.advance(len(Ub))
-        self._note(loss / len(rows.ids))
 
-        def descend(at: slice) -> float:
-            return _descend(V[at], step[at], curvature[at], solve)
+        def descend(at: slice) -> None:
+            _descend(V[at], step[at], curvature[at], solve)
 
         self.workers.run(descend, len(V), self.workers.columns)
         return curvature
@@ -268,42 +258,31 @@ class _HalfSweep:
         U = self.factors.U
         V, weights = columns.take(self.factors.V, slice(None))
         curvature = U.new_zeros(len(U))
-        loss = 0.0
         for where, P, T in self.tiles.blocks(_everything(len(U)), columns):
             Ub, hb = U[where], curvature[where]
 
-            def task(at: slice, Ub=Ub, hb=hb, P=P, T=T) -> float:  # type: ignore[no-untyped-def]
-                step, total = torch.zeros_like(Ub[at]), 0.0
+            def task(at: slice, Ub=Ub, hb=hb, P=P, T=T) -> None:  # type: ignore[no-untyped-def]
+                step = torch.zeros_like(Ub[at])
                 for b in _pieces(len(V), self.workers.columns):
-                    G, w, value = self._gradient(Ub[at], V[b], P[at, b], T[at, b])
+                    G, w = gradient(Ub[at], V[b], P[at, b], T[at, b])
                     if weights is not None:
                         G, w = G.mul_(weights[b]), w.mul_(weights[b])
                     step.addmm_(G, V[b])
                     hb[at] += w.sum(1)
-                    total += value
-                return total + _descend(Ub[at], step, hb[at], solve)
+                _descend(Ub[at], step, hb[at], solve)
 
-            loss += self.workers.run(task, len(Ub), self.workers.rows)
+            self.workers.run(task, len(Ub), self.workers.rows)
             self.stage.advance(len(Ub))
-        self._note(loss / len(U))
         return curvature
 
-    def _gradient(self, U: Tensor, V: Tensor, P: Tensor, T: Tensor) -> tuple[Tensor, Tensor, float]:
-        """G and w of the module's text, both (len(U), len(V)), and this block's loss."""
-        s = U @ V.T
-        loss = 0.0
-        if self.track:
-            softplus = torch.nn.functional.softplus(s)
-            loss = float((softplus * T - P * s).sum(dtype=torch.float64))
-        curvature = (s * s).mul_(4).add_(16).rsqrt_().mul_(T)
-        return s.sigmoid_().mul_(T).sub_(P), curvature, loss
 
-    def _note(self, loss: float) -> None:
-        if self.track:
-            self.factors.losses.append(loss)
+def gradient(U: Tensor, V: Tensor, P: Tensor, T: Tensor) -> tuple[Tensor, Tensor]:
+    """G and w of the module's text, both (len(U), len(V))."""
+    s = U @ V.T
+    curvature = (s * s).mul_(4).add_(16).rsqrt_().mul_(T)
+    return s.sigmoid_().mul_(T).sub_(P), curvature
 
 
-def _descend(A: Tensor, step: Tensor, curvature: Tensor, solve: Tensor) -> float:
+def _descend(A: Tensor, step: Tensor, curvature: Tensor, solve: Tensor) -> None:
     """A ← A − (step / curvature) · solve, in place."""
     A.addmm_(step / curvature.clamp_min(1e-30)[:, None], solve, alpha=-1)
-    return 0.0

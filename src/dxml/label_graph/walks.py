@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from dxml._core.random_numba import GOLDEN, mix, unit
 from dxml.exceptions import DataFormatError
 from dxml.label_graph.graph import LabelGraph
 from dxml.progress import SILENT, Progress
@@ -125,18 +126,9 @@ def _row_cumsum(indptr, values):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, inline="always")
-def _mix(state):  # type: ignore[no-untyped-def]
-    """The output function of splitmix64 (Steele, Lea & Flood, OOPSLA 2014)."""
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
-@numba.njit(cache=True, inline="always")
 def _uniform(key, counter):  # type: ignore[no-untyped-def]
     """The counter-th float64 in [0, 1) of the stream `key`."""
-    bits = _mix(key + np.uint64(counter + 1) * np.uint64(0x9E3779B97F4A7C15))
-    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return unit(mix(key + np.uint64(counter + 1) * GOLDEN))
 
 
 @numba.njit(cache=True, inline="always")
@@ -157,7 +149,7 @@ def _draw(cumulative, low, high, u):  # type: ignore[no-untyped-def]
 def _walk_graph(indptr, indices, cumulative, starts, seed, first, walks):  # type: ignore[no-untyped-def]
     """Fill walks[first : first + len(starts)]; an empty `cumulative` means equal weights."""
     for i in numba.prange(len(starts)):
-        key = _mix(_mix(seed) + np.uint64(first + i))
+        key = mix(mix(seed) + np.uint64(first + i))
         label = starts[i]
         walks[first + i, 0] = label
         for step in range(1, walks.shape[1]):
@@ -176,7 +168,7 @@ def _walk_points(  # type: ignore[no-untyped-def]
 ):
     """Fill walks[first : first + len(starts)]: label → point → another label of the point."""
     for i in numba.prange(len(starts)):
-        key = _mix(_mix(seed) + np.uint64(first + i))
+        key = mix(mix(seed) + np.uint64(first + i))
         label = starts[i]
         walks[first + i, 0] = label
         for step in range(1, walks.shape[1]):

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.random_numba import seeded
 from dxml._core.sparse import plain_csr
+from dxml.learners.dual_descent import OFFSET, descend
 from dxml.progress import SILENT, Progress
 
 __all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
 
-OFFSET = np.float32(-1)
-ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
+TOL = np.float32(0.1)  # of a label's projected gradients
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 
 Floats = npt.NDArray[np.float32]
@@ -225,58 +226,6 @@ def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-u
     return sizes
 
 
-@numba.njit(cache=True, fastmath=True)
-def _descend(  # type: ignore[no-untyped-def]
-    x_starts, features, data, squares, points, signs, duals, active, size, ridge, passes, state, w
-):
-    """Coordinate descent on one label's dual, over the places in `active`."""
-    tolerance = np.float32(0.1)
-    n = size
-    highest = ENDLESS  # gradients above it are shrunk away
-    for _ in range(passes):
-        for a in range(size - 1, 0, -1):  # xorshift64*
-            state ^= state >> np.uint64(12)
-            state ^= state << np.uint64(25)
-            state ^= state >> np.uint64(27)
-            b = np.int64(
-                (state * np.uint64(2685821657736338717) >> np.uint64(33)) % np.uint64(a + 1)
-            )
-            active[a], active[b] = active[b], active[a]
-        largest, smallest = -ENDLESS, ENDLESS
-        s = 0
-        while s < size:
-            place = active[s]
-            i = points[place]
-            sign = np.float32(signs[place])
-            score = OFFSET
-            for j in range(x_starts[i], x_starts[i + 1]):
-                score += w[features[j]] * data[j]
-            before = duals[place]
-            gradient = sign * score - np.float32(1) + ridge * before
-            projected = gradient
-            if before == 0:
-                if gradient > highest:
-                    size -= 1
-                    active[s], active[size] = active[size], active[s]
-                    continue
-                projected = min(gradient, np.float32(0))
-            largest, smallest = max(largest, projected), min(smallest, projected)
-            if abs(projected) > np.float32(1e-6):
-                after = max(before - gradient / (squares[i] + ridge), np.float32(0))
-                duals[place] = after
-                step = sign * (after - before)
-                for j in range(x_starts[i], x_starts[i + 1]):
-                    w[features[j]] += step * data[j]
-            s += 1
-        if largest - smallest <= tolerance:
-            if size == n:
-                break
-            size = n  # look at the shrunk points once more
-            highest = ENDLESS
-        else:
-            highest = largest if largest > 0 else ENDLESS
-
-
 @numba.njit(cache=True, parallel=True)
 def _train(  # type: ignore[no-untyped-def]
     x_starts,
@@ -295,7 +244,7 @@ def _train(  # type: ignore[no-untyped-def]
     first,
     order,
     ridge,
-    passes,
+    max_iter,
     prune,
     seed,
     n_chunks,
@@ -323,8 +272,8 @@ def _train(  # type: ignore[no-untyped-def]
                     step = np.float32(signs[place]) * duals[place]
                     for j in range(x_starts[i], x_starts[i + 1]):
                         w[x_features[j]] += step * x_data[j]
-            state = (seed + np.uint64(label + 1)) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
-            _descend(
+            state = seeded(seed, label)
+            descend(
                 x_starts,
                 x_features,
                 x_data,
@@ -334,8 +283,11 @@ def _train(  # type: ignore[no-untyped-def]
                 duals,
                 active,
                 size,
+                -1,
+                np.float32(1),
                 ridge,
-                passes,
+                TOL,
+                max_iter,
                 state,
                 w,
             )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.scaling import DENSE_SHARE, FeatureScaler
+from dxml._core.scaling import FeatureScaler, is_dense
 from dxml._core.sparse import plain_csr
 from dxml.neighbors.index import PartitionedIndex
 
@@ -100,9 +100,8 @@ class Neighbours:
 
     def __init__(self, points: sp.csr_matrix) -> None:
         self.points = points
-        full = points.nnz > DENSE_SHARE * points.shape[0] * points.shape[1]
         # cosine = 1 - distance² / 2 holds for vectors of length 1 only, so no row may be empty.
-        self.dense = full and bool(np.diff(points.indptr).all())
+        self.dense = is_dense(points) and bool(np.diff(points.indptr).all())
         if self.dense:
             rng = np.random.default_rng(0)  # not used: k-means with one cell is the mean
             self.index = PartitionedIndex.build(points.toarray(), 1, rng)

@@ -25,7 +25,7 @@ from dxml.exceptions import DataFormatError
 from dxml.label_graph.graph import label_graph, read_graph
 from dxml.label_graph.skipgram import center_and_scale, random_label_vectors, train_skipgram
 from dxml.label_graph.walks import random_walks, random_walks_on_points
-from dxml.metrics import precision_at_k
+from dxml.metrics import mean_precision
 from dxml.neighbors.index import PartitionedIndex, check_partitions
 from dxml.neighbors.voting import Vote, vote
 from dxml.paper.encoder import Activation, FeatureEncoder
@@ -345,8 +345,7 @@ class DXML(Classifier):
         self, neighbours: npt.NDArray[np.int32], Y: sp.csr_matrix, truth: sp.csr_matrix
     ) -> float:
         depth = min(5, self.n_labels_)
-        precision = precision_at_k(truth, self._vote(neighbours, Y, depth), depth)
-        return float(np.mean(precision[[i for i in (0, 2, 4) if i < depth]]))
+        return mean_precision(truth, self._vote(neighbours, Y, depth))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         config = {

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dxml._core.cuda_graph import capture
 from dxml._core.threads import SMALL_STEP, threads
 from dxml.paper.encoder import Activation, FeatureEncoder
 from dxml.paper.input_layer import CpuInputLayer, GpuInputLayer, InputLayer
@@ -205,21 +206,15 @@ class _DenseSteps:
         changed = [self._w1, *self._head.parameters(), self._total]
         kept = [tensor.detach().clone() for tensor in changed]
         known = {p: s["momentum_buffer"].clone() for p, s in self._optimiser.state.items()}
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self._run(step)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._run(step)
-        with torch.no_grad():
+
+        @torch.no_grad()
+        def put_back() -> None:
             for tensor, value in zip(changed, kept, strict=True):
                 tensor.copy_(value)
             for parameter, state in self._optimiser.state.items():
                 state["momentum_buffer"].copy_(known.get(parameter, torch.zeros_like(parameter)))
-        return graph
+
+        return capture(lambda: self._run(step), put_back)
 
     def _run(self, step: _StepInput) -> None:
         product = step.dense() @ self._w1  # (B, hidden)

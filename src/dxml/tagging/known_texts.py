@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.sparse import indicator
 from dxml.exceptions import DataFormatError
 from dxml.text.strings import pack_strings
 
@@ -25,7 +26,7 @@ __all__ = [
     "checked_names",
     "checked_pair",
     "first_line",
-    "indicator",
+    "indicator_of",
 ]
 
 TITLE = 120  # characters of a title
@@ -118,12 +119,7 @@ def checked_ids(ids: Sequence[str] | None, n: int, taken: Sequence[str]) -> list
     return found
 
 
-def indicator(rows: list[list[str]], column: Mapping[str, int]) -> sp.csr_matrix:
+def indicator_of(rows: list[list[str]], column: Mapping[str, int]) -> sp.csr_matrix:
     """Names as a 0/1 matrix of these columns."""
-    lengths = [len(row) for row in rows]
-    indices = np.array([column[name] for row in rows for name in row], dtype=np.int32)
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    ones = np.ones(len(indices), dtype=bool)
-    found = sp.csr_matrix((ones, indices, indptr), shape=(len(rows), len(column)))
-    found.sum_duplicates()
-    return found
+    columns = np.array([column[name] for row in rows for name in row], dtype=np.int32)
+    return indicator(columns, [len(row) for row in rows], len(column))

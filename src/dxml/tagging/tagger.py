@@ -37,7 +37,7 @@ from dxml.tagging.known_texts import (
     checked_names,
     checked_pair,
     first_line,
-    indicator,
+    indicator_of,
 )
 from dxml.tagging.tags import Explanation, Neighbour, Tag
 from dxml.tagging.thesaurus import LabelInfo, Thesaurus, close_name, read_thesaurus
@@ -176,7 +176,7 @@ class TextTagger:
         timer = StageTimer(progress)
         X = features.fit_transform([*texts, *described.values()], progress=timer)
         points = KnownTexts(names, ids, [first_line(text) for text in texts])
-        model.fit(X[: len(texts)], indicator(rows, points.column), progress=progress)
+        model.fit(X[: len(texts)], indicator_of(rows, points.column), progress=progress)
         model.seconds_ = timer.seconds | model.seconds_
         self.features, self.model, self._points = features, model, points
         self.thesaurus, self.taken_up = thesaurus, None
@@ -349,7 +349,7 @@ class TextTagger:
         X = self.features.transform(texts)
         new = sorted(set().union(*rows) - known.column.keys())
         names = [*known.names, *new]
-        Y = indicator(rows, {name: i for i, name in enumerate(names)})
+        Y = indicator_of(rows, {name: i for i, name in enumerate(names)})
         replaced = [known.row[id] for id in ids if id in known.row]
         self.model.partial_fit(X, Y)
         titles = [*known.titles, *(first_line(text) for text in texts)]
@@ -419,7 +419,7 @@ class TextTagger:
         """Names as a 0/1 indicator of the model's columns; unknown names are left out."""
         column = self._known.column
         rows = [[name for name in row if name in column] for row in checked_names(labels)]
-        return indicator(rows, column)
+        return indicator_of(rows, column)
 
     def save(self, folder: str | Path) -> Path:
         """Write the tagger as a folder of JSON and safetensors, in one step."""

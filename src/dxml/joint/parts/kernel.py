@@ -29,15 +29,8 @@ from dxml.joint.parts.protocol import (
 )
 from dxml.joint.points import Known
 from dxml.joint.sizes import CPU_KERNEL_POINTS
-from dxml.learners.kernel_ridge import (
-    KERNELS,
-    Fold,
-    Kernel,
-    KernelVote,
-    choose_kernel,
-    extend_kernel,
-    fit_kernel,
-)
+from dxml.learners.kernel_choice import Fold, choose_kernel
+from dxml.learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
 
 __all__ = ["KernelPart"]
 

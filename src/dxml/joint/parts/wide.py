@@ -26,7 +26,8 @@ from dxml.joint.sizes import (
     WIDE_LEARNERS,
     WIDE_WEIGHTS,
 )
-from dxml.learners.wide_layer import WideHead, WideSettings, fit_wide
+from dxml.learners.wide_layer import WideHead
+from dxml.learners.wide_training import WideSettings, fit_wide
 
 __all__ = ["WidePart"]
 

@@ -1,0 +1,42 @@
+"""Files that are never there by halves."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["replace_text", "replacing"]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes `path`'s place when the block ends well.
+
+    Its folder is made where it is missing. Two writers at once do not meet: each has a name of its
+    own, and the last one stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        beside.chmod(0o666 & ~_umask())
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file in one step."""
+    with replacing(path) as beside:
+        beside.write_text(text, "utf-8")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
