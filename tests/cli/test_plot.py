@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dxml._storage import read_config, sealed
 
+from dxml._core.storage import read_config, sealed
 from dxml.data import make_planted, write
 from dxml.label_map import make_label_map
 from dxml.tagging.tagger import TextTagger

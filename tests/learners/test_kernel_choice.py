@@ -75,6 +75,7 @@ def test_the_best_of_the_usual_kernels_is_chosen(n_labels: int) -> None:
     assert len(winners) > 1, "one kernel is always best here, and nothing is tested"
 
 
+@pytest.mark.gpu
 def test_choosing_takes_two_matrices_of_memory() -> None:
     n, where = 6000, torch.device("cuda")
     X, Y = rows(n, 500, 0.05), some_labels(n, 10)
