@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures joint-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -57,6 +57,9 @@ browser-story: $(READY)  ## the short form: from pasting a text to teaching and 
 
 page-pictures: $(READY)  ## the pictures of docs/guide/page.md, from a tagger of PubMed-MeSH
 	$(BIN)/python docs/page_pictures.py
+
+joint-picture: $(READY)  ## the picture of docs/joint.md
+	$(BIN)/python docs/joint_picture.py
 
 bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	rm -rf build/bench-smoke

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dxml
+from dxml.joint.plan import PARTS
 from dxml.methods import method_class
 
 ROOT = Path(__file__).parents[1]
@@ -32,11 +33,32 @@ def test_there_are_snippets() -> None:
     assert len(SNIPPETS) >= 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+RECORDS = [
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "benchmarks" / "results" / "joint-experiments" / "README.md",
+]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name after #: the headings, in small letters, with hyphens for spaces."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RECORDS], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text("utf-8")):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(there), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_page_on_the_joint_method_is_one_page_with_a_picture() -> None:
+    page = (ROOT / "docs" / "joint.md").read_text("utf-8")
+    assert len(page.splitlines()) <= 90
+    assert "](joint.svg)" in page
+    assert [name for name in PARTS if f"| `{name}` |" not in page] == []
 
 
 def test_the_readme_names_every_command() -> None:
