@@ -15,6 +15,7 @@ from dxml.joint.plan import PARTS
 from dxml.methods import method_class
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "dxml"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPETS = [
     pytest.param(code, id=f"{page.name}-{i}")
@@ -59,6 +60,17 @@ def test_the_page_on_the_joint_method_is_one_page_with_a_picture() -> None:
     assert len(page.splitlines()) <= 90
     assert "](joint.svg)" in page
     assert [name for name in PARTS if f"| `{name}` |" not in page] == []
+
+
+def test_the_paper_s_ideas_are_in_the_files_that_the_page_names() -> None:
+    """Wherever docs/how-it-works.md says "`name` in `file.py`"."""
+    page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
+    named = re.findall(r"((?:`[\w.]+[^`]*`,? )+)in `([\w/]+\.py)`", page)
+    assert len(named) == page.count(".py`") > 15
+    for names, file in named:
+        code = (SOURCE / file).read_text("utf-8")
+        for name in re.findall(r"[`.](\w+)(?=[`(])", names):
+            assert re.search(rf"(def|class) {name}\b", code), f"{file} has no {name}"
 
 
 def test_the_readme_names_every_command() -> None:
