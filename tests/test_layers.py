@@ -71,6 +71,27 @@ def test_the_architecture_page_draws_the_same_levels() -> None:
     assert [set(line.replace("·", " ").split()) for line in drawn] == LEVELS[::-1]
 
 
+def test_every_idea_is_in_the_file_that_the_page_names() -> None:
+    page = PAGE.with_name("where.md").read_text("utf-8")
+    ideas = re.findall(r"^\| (.+) \| `([\w/]+\.py)` \| `(\w+)` \|$", page, re.MULTILINE)
+    assert len({idea for idea, _, _ in ideas}) == page.count("\n| ") - 1 >= 20
+    for idea, file, name in ideas:
+        code = ast.parse((SOURCE / file).read_text("utf-8"))
+        assert name in top_level_names(code), f"{idea}: {file} has no {name}"
+
+
+def top_level_names(code: ast.Module) -> set[str]:
+    """Functions, classes and constants of a file."""
+    names = set()
+    for node in code.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
 def test_the_architecture_page_names_every_file_of_a_room() -> None:
     page = PAGE.read_text("utf-8")
     rooms = {path.parent for path in files() if path.parent != SOURCE}
