@@ -62,6 +62,43 @@ def test_the_page_on_the_joint_method_is_one_page_with_a_picture() -> None:
     assert [name for name in PARTS if f"| `{name}` |" not in page] == []
 
 
+def is_there(dotted: str) -> bool:
+    """Whether ``dxml.room.file.name`` is a file, or a name that occurs in one."""
+    home = SOURCE
+    for part in dotted.split(".")[1:]:
+        if (home / part).is_dir():
+            home = home / part
+        elif (home / f"{part}.py").exists():
+            home = home / f"{part}.py"
+        else:
+            file = home if home.is_file() else home / "__init__.py"
+            return re.search(rf"\b{part}\b", file.read_text("utf-8")) is not None
+    return True
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RECORDS], ids=lambda page: page.name)
+def test_pages_mention_modules_that_there_are(page: Path) -> None:
+    assert [name for name in mentioned(page) if not is_there(name)] == []
+
+
+def test_docstrings_mention_modules_that_there_are() -> None:
+    for path in sorted(SOURCE.rglob("*.py")):
+        missing = [name for name in mentioned(path) if not is_there(name)]
+        assert missing == [], f"{path.relative_to(SOURCE)}: {missing}"
+
+
+def mentioned(path: Path) -> list[str]:
+    """Everything that reads like ``dxml.something``, but for files called dxml."""
+    found = re.findall(r"(?<![/\w])dxml(?:\.[A-Za-z]\w*)+", path.read_text("utf-8"))
+    return sorted(set(found))
+
+
+def test_a_module_that_moved_is_noticed() -> None:
+    assert is_there("dxml.joint.mixture.Mixture")
+    assert not is_there("dxml.mixture")
+    assert not is_there("dxml.joint.mixture.Nothing")
+
+
 def test_the_paper_s_ideas_are_in_the_files_that_the_page_names() -> None:
     """Wherever docs/how-it-works.md says "`name` in `file.py`"."""
     page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""k-NN: cases worked by hand, and planted labels; tests/test_neighbours.py has the search."""
+"""k-NN: cases worked by hand, and planted labels; tests/neighbors/test_cosine.py has the search."""
 
 from __future__ import annotations
 
