@@ -26,6 +26,66 @@ LEVELS = [
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+TESTS = Path(__file__).parent
+TESTED_IN = {  # a module without a test file of its own → the file that tests it
+    "base": "test_contract",
+    "exceptions": "test_contract",
+    "methods": "test_contract",
+    "_core/cuda_graph": "learners/test_wide_training",
+    "_core/tensors": "_core/test_storage",
+    "_core/threads": "neighbors/test_voting",
+    "baselines/_sparse_logistic": "baselines/test_fastxml",
+    "baselines/_svp": "baselines/test_sleec",
+    "bench/machine": "bench/test_runner",
+    "bench/markdown": "bench/test_report",
+    "bench/tables": "bench/test_report",
+    "bench/worker": "bench/test_runner",
+    "bench/peers/driver": "bench/test_peers",
+    "bench/peers/environment": "bench/test_peers",
+    "bench/peers/libmultilabel_adapter": "bench/test_peers",
+    "bench/peers/napkinxc_adapter": "bench/test_peers",
+    "bench/peers/omikuji_adapter": "bench/test_peers",
+    "bench/peers/pecos_adapter": "bench/test_peers",
+    "cli/_console": "cli/test_help",
+    "cli/_options": "cli/test_commands",
+    "cli/_ranked": "cli/test_commands",
+    "cli/_tables": "cli/test_tagging",
+    "cli/_words": "cli/test_tagging",
+    "cli/_write": "cli/test_commands",
+    "cli/data": "cli/test_commands",
+    "cli/evaluate": "cli/test_commands",
+    "cli/explain": "cli/test_tagging",
+    "cli/methods": "cli/test_commands",
+    "cli/predict": "cli/test_commands",
+    "cli/serve": "service/test_serve",
+    "cli/train": "cli/test_commands",
+    "data/_built": "data/test_text_sets",
+    "data/_parse": "data/test_formats",
+    "data/_records": "data/test_text_sets",
+    "data/_text": "data/test_text_sets",
+    "data/_write": "data/test_formats",
+    "joint/sizes": "joint/test_plan",
+    "joint/parts/protocol": "joint/test_own_part",
+    "learners/dual_descent": "learners/test_linear_head",
+    "metrics/_judging": "metrics/test_ranking",
+    "plots/letters": "plots/test_labels",
+    "plots/placing": "plots/test_labels",
+    "progress/console": "test_progress",
+    "service/answers": "service/test_app",
+    "service/errors": "service/test_app",
+    "service/metrics": "service/test_app",
+    "service/pages": "service/test_page",
+    "service/schemas": "service/test_app",
+    "service/served": "service/test_engine",
+    "service/server": "service/test_serve",
+    "tagging/journal": "service/test_store",
+    "tagging/known_texts": "tagging/test_tagger",
+    "tagging/tags": "tagging/test_tagger",
+    "text/_counting": "text/test_features",
+    "text/_tokens": "text/test_features",
+    "text/files": "text/test_tables",
+    "text/rows": "text/test_tables",
+}
 FRONT_DOOR = 10  # files beside the folders, at most
 
 
@@ -69,6 +129,23 @@ def test_imports_point_down() -> None:
 def test_the_architecture_page_draws_the_same_levels() -> None:
     drawn = re.findall(r"^│ +([^│]+?) +│", PAGE.read_text("utf-8"), re.MULTILINE)
     assert [set(line.replace("·", " ").split()) for line in drawn] == LEVELS[::-1]
+
+
+def test_every_module_is_tested_where_one_guesses() -> None:
+    """``room/name.py`` in tests/room/test_name.py, or in the file that `TESTED_IN` names."""
+    for path in files():
+        module = path.relative_to(SOURCE).with_suffix("")
+        if module.name == "__init__":
+            continue
+        guess = TESTS / module.with_name(f"test_{module.name.removeprefix('_')}.py")
+        told = TESTED_IN.get(module.as_posix())
+        assert guess.exists() or told, f"{module}.py has no {guess.relative_to(TESTS)}"
+
+
+def test_the_list_of_other_places_is_true() -> None:
+    for module, test in TESTED_IN.items():
+        assert (SOURCE / f"{module}.py").exists(), f"there is no {module}.py any more"
+        assert (TESTS / f"{test}.py").exists(), f"{module}: there is no {test}.py any more"
 
 
 def test_every_idea_is_in_the_file_that_the_page_names() -> None:

@@ -5,87 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import re
-import sys
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from dxml.bench import plots
 from dxml.bench.published import load_published
 from dxml.bench.report import render, write_report
-from dxml.bench.summary import Row
-from dxml.plots.style import MissingExtraError
 
-MACHINE = "Some CPU, 2 cores, 8 GiB"
-
-
-def spread(mean: float, std: float | None = None) -> dict[str, float | None]:
-    return {"mean": mean, "std": std}
-
-
-def row(dataset: str, method: str, p1: float, **changes: Any) -> dict[str, Any]:
-    scores = {}
-    for measure in ("P", "nDCG", "PSP"):
-        for k, share in ((1, 1.0), (3, 0.6), (5, 0.4)):
-            scores[f"{measure}@{k}"] = spread(p1 * share, 0.5)
-    band = {"labels": spread(10), "occurrences": spread(99), "found@5": spread(p1 / 2)}
-    return {
-        "dataset": dataset,
-        "part": "test",
-        "label": method,
-        "method": method,
-        "parameters": {},
-        "study": None,
-        "planned": 10,
-        "runs": 10,
-        "splits": list(range(1, 11)),
-        "seeds": [0],
-        "failed": [],
-        "scores": scores,
-        "bands": {"head": band, "torso": band, "tail": band},
-        "seconds": {"train": spread(35.3), "predict": spread(0.21)},
-        "stages": {"graph": spread(1.5), "encoder": spread(30.0)},
-        "ms_per_point": spread(0.125),
-        "peak_bytes": spread(2.5e8),
-        "model_bytes": spread(1.5e6),
-        "chosen": {},
-        "machines": [MACHINE],
-        "threads": [2],
-        "devices": ["cpu"],
-        **changes,
-    }
-
-
-def not_run(dataset: str, method: str, error: str | None = None, **changes: Any) -> dict[str, Any]:
-    failed = [{"split": 1, "seed": 0, "error": error}] if error else []
-    empty = {"scores": {}, "bands": {}, "seconds": {}, "stages": {}, "runs": 0, "failed": failed}
-    nothing = dict.fromkeys(("ms_per_point", "peak_bytes", "model_bytes"))
-    return row(dataset, method, 0.0, **empty, **nothing, machines=[], devices=[], **changes)
-
-
-def study(
-    name: str, value: Any, p1: float, dataset: str = "bibtex", **changes: Any
-) -> dict[str, Any]:
-    label = f"dxml ({name}={value})"
-    return row(dataset, "dxml", p1, label=label, study=name, parameters={name: value}, **changes)
-
-
-def summary(*rows: dict[str, Any]) -> dict[str, Any]:
-    data = {"train": 4880, "test": 2515, "features": 1836, "labels": 159}
-    data |= {"points_per_label": 111.7, "labels_per_point": 2.4}
-    return {
-        "format": 1,
-        "experiment": "paper-small",
-        "description": "An example.",
-        "data": {"bibtex": data},
-        "rows": list(rows),
-        "machines": [MACHINE],
-        "versions": {},
-        "commits": ["abc"],
-        "dates": ["2026-01-02"],
-    }
-
+from .made_up import MACHINE, not_run, row, section, spread, study, summary
 
 FULL = summary(
     row("bibtex", "dxml", 60.0, chosen={"n_neighbors_": [10, 20, 10]}),
@@ -99,12 +24,6 @@ FULL = summary(
     study("label_vectors", "random", 62.5),
     *(study("n_probe", n, 50.0 + n, part="validation") for n in (1, 2, 16)),
 )
-
-
-def section(page: str, heading: str) -> str:
-    start = page.index(heading)
-    end = page.find("\n## ", start + 1)
-    return page[start : end if end > 0 else None]
 
 
 def test_ours_stands_beside_the_papers_with_the_difference() -> None:
@@ -208,48 +127,6 @@ def test_a_page_with_its_figures(tmp_path: Path) -> None:
     assert bare.read_text("utf-8") == text and not (tmp_path / "bare" / "benchmarks").exists()
 
 
-def test_figures_have_titles_axes_and_legends() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    found = plots.figures([Row("e", values) for values in FULL["rows"]])
-    names = [figure.name for figure in found]
-    assert names == [
-        "study-activation",
-        "study-label-vectors",
-        "accuracy-time",
-        "accuracy-memory",
-        "label-frequency",
-        "sweeps",
-    ]
-    for figure in found:
-        canvas = figure.paint(plt)
-        assert canvas.get_suptitle()
-        shown = [axis for axis in canvas.axes if axis.get_visible()]
-        assert canvas.legends or any(axis.get_legend() for axis in shown), figure.name
-        for axis in shown:
-            assert axis.get_title(), figure.name
-            assert "%" in axis.get_ylabel() + axis.get_xlabel(), figure.name
-        plt.close(canvas)
-    assert plots.figures([]) == []
-
-
-def test_without_matplotlib_the_remedy_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"install with: pip install 'dxml\[plot\]'"):
-        plots.draw([], tmp_path)
-
-
-def timed(method: str, label: str, name: str, value: int, p1: float) -> dict[str, Any]:
-    seconds = {"train": spread(float(value)), "predict": spread(0.1)}
-    given = {name: value}
-    return row("eurlex-4k", method, p1, label=label, study=name, parameters=given, seconds=seconds)
-
-
 def test_the_joint_method_stands_beside_the_others() -> None:
     joint = row("eurlex-4k", "joint", 84.0)
     joint["scores"] |= {"ECE@1": spread(3.5), "ECE@5": spread(1.25)}
@@ -264,13 +141,3 @@ def test_the_joint_method_stands_beside_the_others() -> None:
         in lines[1]
     )
     assert "## The joint method" not in render([FULL])
-
-
-def test_curves_of_time_are_drawn_where_there_are_studies_of_it(tmp_path: Path) -> None:
-    rows = [timed("joint", "joint (CPU)", "n_negatives", n, 70.0 + n) for n in (1, 2, 4)]
-    rows += [timed("peer:omikuji", "omikuji", "n_trees", n, 60.0 + n) for n in (1, 2)]
-    names = [figure.name for figure in plots.figures([Row("e", values) for values in rows])]
-    assert "time-curves" in names
-    written = plots.draw([Row("e", values) for values in rows], tmp_path)
-    svg = (tmp_path / "time-curves.svg").read_text("utf-8")
-    assert tmp_path / "time-curves.png" in written and "training time" in svg

@@ -27,7 +27,6 @@ from dxml.data import (
     load_dataset,
     load_texts,
 )
-from dxml.data._index import index_url, request
 from dxml.exceptions import DatasetNotFoundError
 from dxml.progress import Progress
 
@@ -311,26 +310,6 @@ def test_an_interrupt_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         fetch("toy", Interrupting(), tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_index_is_the_one_pip_uses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings = tmp_path / "pip.conf"
-    settings.write_text("[global]\nindex-url = http://127.0.0.1/from-settings\n")
-    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
-    assert index_url() == "http://127.0.0.1/from-settings/"
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1/from-environment/")
-    assert index_url() == "http://127.0.0.1/from-environment/"
-    monkeypatch.delenv("PIP_INDEX_URL")
-    monkeypatch.setattr("dxml.data._index._output", lambda *_: "")
-    with pytest.raises(LookupError, match=r"pip, which knows the index, is not installed"):
-        index_url()
-
-
-def test_a_password_goes_into_a_header() -> None:
-    asked = request("http://me:p%40ss@127.0.0.1:8/simple/")
-    assert asked.full_url == "http://127.0.0.1:8/simple/"
-    assert asked.get_header("Authorization") == "Basic bWU6cEBzcw=="
 
 
 @pytest.mark.network

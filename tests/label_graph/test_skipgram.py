@@ -1,4 +1,4 @@
-"""Skip-gram: counts, tree and gradients against naive loops; vectors that say what they should."""
+"""Skip-gram: gradients against autograd; vectors that say what they should."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_matrix
 
 import dxml
 from dxml.label_graph import factorisation
-from dxml.label_graph.cooccurrence import WalkIndex, count_row, index_walks
-from dxml.label_graph.factorisation import factorise
-from dxml.label_graph.graph import label_graph
-from dxml.label_graph.huffman import huffman_tree
+from dxml.label_graph.cooccurrence import index_walks
 from dxml.label_graph.skipgram import (
     NegativeProblem,
     TreeProblem,
@@ -25,95 +21,15 @@ from dxml.label_graph.skipgram import (
     random_label_vectors,
     train_skipgram,
 )
-from dxml.label_graph.walks import random_walks
 from dxml.progress import SILENT, StageTimer
 
-WINDOW = 3
-N_LABELS = 9  # label 8 stands in no walk
-
-
-@pytest.fixture
-def walks() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    return (8 * rng.random((30, 7)) ** 2).astype(np.int32)
-
-
-def naive_counts(walks: np.ndarray, n_labels: int, window: int) -> np.ndarray:
-    counts = np.zeros((n_labels, n_labels), np.int64)
-    for walk in walks.tolist():
-        for i, centre in enumerate(walk):
-            for j, context in enumerate(walk):
-                if i != j and abs(i - j) <= window:
-                    counts[centre, context] += window - abs(i - j) + 1
-    return counts
-
-
-def context_counts(index: WalkIndex, centres, column_of, n_columns: int) -> np.ndarray:
-    counts = np.zeros((len(centres), n_columns), np.int64)
-    for centre, row in zip(centres, counts, strict=True):
-        count_row(*index.arrays, centre, column_of, row)
-    return counts
+from .naive import N_LABELS, WINDOW, naive_counts, newton_sums
 
 
 def problems(walks: np.ndarray) -> list[NegativeProblem | TreeProblem]:
     index = index_walks(walks, N_LABELS, WINDOW)
     seen = np.flatnonzero(index.counts)
     return [NegativeProblem.build(index, seen, 5, 0.75), TreeProblem.build(index, seen)]
-
-
-# --- counts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("window", [1, 3, 10])
-def test_context_counts_against_naive_loops(walks, window):
-    index = index_walks(walks, N_LABELS, window)
-    everything = np.arange(N_LABELS, dtype=np.int32)
-    expected = naive_counts(walks, N_LABELS, window)
-    np.testing.assert_array_equal(context_counts(index, everything, everything, N_LABELS), expected)
-    np.testing.assert_array_equal(index.context_totals(), expected.sum(1))
-    np.testing.assert_array_equal(index.counts, np.bincount(walks.ravel(), minlength=N_LABELS))
-
-
-def test_context_counts_of_some_rows_and_columns(walks):
-    index = index_walks(walks, N_LABELS, WINDOW)
-    column_of = np.full(N_LABELS, -1, np.int32)
-    column_of[[5, 2]] = [0, 1]
-    expected = naive_counts(walks, N_LABELS, WINDOW)[[7, 1]][:, [5, 2]]
-    np.testing.assert_array_equal(context_counts(index, np.array([7, 1]), column_of, 2), expected)
-
-
-# --- Huffman tree -------------------------------------------------------------------------------
-
-
-def test_huffman_depths_by_hand():
-    tree = huffman_tree(np.array([8, 4, 2, 1, 1]))
-    depth = [
-        sum(lo <= p < hi for lo, hi in zip(tree.low, tree.high, strict=True)) for p in tree.position
-    ]
-    assert depth == [1, 2, 3, 4, 4]
-
-
-def test_chances_of_the_leaves_sum_to_one():
-    rng = np.random.default_rng(1)
-    tree = huffman_tree(rng.integers(1, 50, size=20))
-    left = rng.random(19)
-    leaves = np.ones(20)
-    for place in range(20):
-        for node in np.flatnonzero((tree.low <= place) & (place < tree.high)):
-            leaves[place] *= left[node] if place < tree.middle[node] else 1 - left[node]
-    assert sorted(tree.position.tolist()) == list(range(20))
-    assert leaves.sum() == pytest.approx(1)
-
-
-# --- the objective ------------------------------------------------------------------------------
-
-
-def newton_sums(problem, U, V):
-    """The gradients that the solver adds up, and the loss they are of."""
-    P, T = (torch.from_numpy(A) for A in problem.tile(np.arange(len(U)), np.arange(len(V))))
-    G, _ = factorisation.gradient(U, V, P, T)
-    s = U @ V.T
-    return G @ V, G.T @ U, float((torch.nn.functional.softplus(s) * T - P * s).sum())
 
 
 def naive_losses(problem, counts: np.ndarray, U, V):
@@ -165,20 +81,6 @@ def test_tiles_are_parts_of_the_whole_and_masses_their_sums(walks, which):
         np.testing.assert_allclose(problem.column_mass, T.sum(0), rtol=1e-5)
 
 
-# --- the solver ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def cliques() -> np.ndarray:
-    """Walks on six cliques of ten labels, neighbours in a ring of cliques joined by one point."""
-    rows = [np.arange(10 * c, 10 * c + 10) for c in range(6)]
-    rows += [np.array([10 * c, (10 * c + 15) % 60]) for c in range(6)]
-    Y = np.zeros((12, 62), bool)  # labels 60 and 61 are isolated
-    for row, labels in zip(Y, rows, strict=True):
-        row[labels] = True
-    return random_walks(label_graph(csr_matrix(Y)), 20, 20, seed=0)
-
-
 def clique_accuracy(vectors: np.ndarray) -> float:
     """Share of labels whose nearest label is of the same clique."""
     unit = center_and_scale(vectors[:60])
@@ -200,45 +102,11 @@ def test_planted_cliques_are_found(cliques, hierarchical, spectrum, exponent):
 
 
 @pytest.mark.parametrize("hierarchical", [False, True])
-def test_every_sweep_goes_down(cliques, hierarchical):
-    index = index_walks(cliques, 62, 4)
-    seen = np.flatnonzero(index.counts)
-    problem = (
-        TreeProblem.build(index, seen)
-        if hierarchical
-        else NegativeProblem.build(index, seen, 5, 0.75)
-    )
-    losses = []
-    for sweeps in range(11):
-        factors = factorise(problem, 12, sweeps, seed=0)
-        losses.append(newton_sums(problem, factors.U, factors.V)[2])
-    assert (np.diff(losses) < 0).all()
-    assert losses[-1] < 0.65 * losses[0]
-
-
-@pytest.mark.parametrize("hierarchical", [False, True])
 def test_sampling_the_other_side_finds_the_cliques_too(cliques, hierarchical, monkeypatch):
     monkeypatch.setattr(factorisation, "CACHE_ENTRIES", 0)
     monkeypatch.setattr("dxml.label_graph.skipgram.MAX_OTHERS", 40)
     vectors = train_skipgram(cliques, 62, 12, window=4, hierarchical=hierarchical)
     assert clique_accuracy(vectors) >= 0.9
-
-
-def test_tiles_kept_or_made_anew_are_the_same(cliques, monkeypatch):
-    kept = train_skipgram(cliques, 62, 8)
-    monkeypatch.setattr(factorisation, "CACHE_ENTRIES", 0)
-    assert train_skipgram(cliques, 62, 8).tobytes() == kept.tobytes()
-
-
-def test_the_sample_keeps_the_heavy_and_the_expectation():
-    mass = np.arange(100.0)
-    draws = [factorisation._sample(mass, 20, np.random.default_rng(i)) for i in range(400)]
-    assert all(set(draw.ids[:10]) == set(range(90, 100)) for draw in draws)
-    estimate = np.mean([(mass[draw.ids] * draw.weights).sum() for draw in draws])
-    assert estimate == pytest.approx(mass.sum(), rel=0.02)
-
-
-# --- what comes out -----------------------------------------------------------------------------
 
 
 def test_labels_in_no_walk_get_a_usable_vector(cliques):

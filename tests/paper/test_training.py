@@ -5,110 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
-from dxml._core.arrays import Arrays
-from dxml._core.sparse import sparse_product
 from dxml.paper import training
-from dxml.paper.encoder import FeatureEncoder
-from dxml.paper.input_layer import CpuInputLayer, GpuInputLayer, InputLayer, idle_steps
 from dxml.paper.losses import LOSSES
 from dxml.paper.training import EncoderSettings, fit_encoder
 
-
-def sparse_rows(n: int, d: int, density: float, seed: int) -> sp.csr_matrix:
-    X = sp.random(n, d, density, format="csr", random_state=seed, dtype=np.float32)
-    return sp.csr_matrix(X)
-
-
-def test_sparse_product_equals_scipy() -> None:
-    X = sparse_rows(20, 50, 0.1, 0)
-    W = np.random.default_rng(0).standard_normal((50, 7)).astype(np.float32)
-    assert np.allclose(sparse_product(X, W), X @ W, atol=1e-5)
-
-
-@pytest.mark.parametrize("activation", ["relu", "linear"])
-def test_embedding_equals_the_formula(activation: str) -> None:
-    rng = np.random.default_rng(1)
-    X = sparse_rows(9, 30, 0.2, 1)
-    w1, b1, w2, b2 = (
-        rng.standard_normal(shape).astype(np.float32) for shape in ((30, 6), 6, (6, 4), 4)
-    )
-    encoder = FeatureEncoder(w1, b1, w2, b2, activation)  # type: ignore[arg-type]
-    hidden = X @ w1 + b1
-    if activation == "relu":
-        hidden = np.maximum(hidden, 0)
-    expected = hidden @ w2 + b2
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    embedded = encoder.embed(X)
-    assert np.allclose(embedded, expected, atol=1e-5)
-    assert all(np.array_equal(encoder.embed(X[i])[0], embedded[i]) for i in range(9))
-    again = FeatureEncoder.from_arrays(Arrays(encoder.arrays()), len(encoder.w1), activation)  # type: ignore[arg-type]
-    assert np.array_equal(again.embed(X), embedded)
-
-
-def test_a_point_without_features_is_embedded_by_the_biases() -> None:
-    ones = np.ones((2, 2), np.float32)
-    encoder = FeatureEncoder(ones, np.array([1, 0], np.float32), ones, np.zeros(2, np.float32))
-    assert np.allclose(encoder.embed(sp.csr_matrix((1, 2), dtype=np.float32)), 0.5**0.5)
-
-
-def test_idle_steps_are_powers_of_one_step() -> None:
-    rate, momentum, decay = 0.1, 0.9, 0.01
-    w, v = 2.0, -1.0
-    powers = idle_steps(rate, momentum, decay, 5)
-    for t in range(6):
-        ww, wv, vw, vv = powers[t]
-        assert np.allclose([ww * 2 + wv * -1, vw * 2 + vv * -1], [w, v], rtol=1e-5)
-        v = momentum * v + decay * w
-        w -= rate * v
-
-
-def dense_sgd(X: sp.csr_matrix, W: np.ndarray, batches: list, grads: list) -> np.ndarray:
-    """The oracle: torch's SGD over the whole weight matrix."""
-    weight = torch.nn.Parameter(torch.from_numpy(W.copy()))
-    optimiser = torch.optim.SGD([weight], lr=0.1, momentum=0.9, weight_decay=0.01)
-    for rows, gradient in zip(batches, grads, strict=True):
-        product = torch.from_numpy(X[rows].toarray()) @ weight
-        optimiser.zero_grad()
-        product.backward(torch.from_numpy(gradient))
-        optimiser.step()
-    return weight.detach().numpy()
-
-
-@pytest.mark.parametrize("kind", ["numba", "torch"])
-def test_lazy_updates_equal_dense_sgd(kind: str) -> None:
-    rng = np.random.default_rng(2)
-    X = sparse_rows(40, 200, 0.02, 2)
-    W = rng.standard_normal((200, 5)).astype(np.float32)
-    batches = [rng.choice(40, 6, replace=False) for _ in range(15)]
-    grads = [rng.standard_normal((6, 5)).astype(np.float32) for _ in batches]
-    layer: InputLayer
-    if kind == "numba":
-        layer = CpuInputLayer(X, W.copy(), 0.1, 0.9, 0.01, 15)
-    else:
-        layer = GpuInputLayer(X, W.copy(), 0.1, 0.9, 0.01, 15, "cpu")
-    for rows, gradient in zip(batches, grads, strict=True):
-        layer.forward(rows)
-        layer.step(torch.from_numpy(gradient))
-    assert np.allclose(layer.weights(), dense_sgd(X, W, batches, grads), atol=1e-5)
-
-
-def test_losses_by_hand() -> None:
-    points = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    targets = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
-    # Differences (0, -2) and (0, 0): smooth-l1 gives 1.5 + 0, the square 2 + 0; halved by the mean.
-    assert LOSSES["smooth_l1"](points, targets, 0.5).item() == pytest.approx(0.75)
-    assert LOSSES["squared"](points, targets, 0.5).item() == pytest.approx(1.0)
-    right = torch.tensor([[3.0, 0.0], [0.0, 2.0]])  # directions of the points: own distance 0
-    assert LOSSES["triplet"](points, right, 0.5).item() == pytest.approx(0, abs=1e-5)
-    assert LOSSES["contrastive"](points, right, 2.0).item() == pytest.approx(
-        0.5 * (2 - 2**0.5) ** 2, abs=1e-4
-    )
-    wrong = right.flip(0)  # own distance √2, other 0
-    assert LOSSES["triplet"](points, wrong, 0.5).item() == pytest.approx(2.5, abs=1e-4)
-    same = torch.ones(2, 2)  # two points with one target are no pair to push apart
-    assert LOSSES["triplet"](points, same, 0.5).item() == 0
+from .rows import sparse_rows
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))

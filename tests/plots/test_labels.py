@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -16,16 +15,8 @@ from dxml.label_map import LabelMap
 from dxml.plots import LabelPlot, NothingToDrawError, label_plot
 from dxml.plots.labels import PALETTE
 from dxml.plots.placing import Name, place_names
-from dxml.plots.style import pyplot
 
 NAMES = [f"{'sea' if i < 20 else 'land'} {i}" for i in range(40)]
-
-
-@pytest.fixture(name="plt")
-def _plt() -> Iterator[Any]:
-    with pyplot() as plt:
-        yield plt
-        plt.close("all")
 
 
 def two_worlds() -> sp.csr_matrix:

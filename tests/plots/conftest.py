@@ -1,0 +1,17 @@
+"""Drawing without a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dxml.plots.style import pyplot
+
+
+@pytest.fixture(name="plt")
+def _plt() -> Iterator[Any]:
+    with pyplot() as plt:
+        yield plt
+        plt.close("all")
