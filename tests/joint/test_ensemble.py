@@ -13,7 +13,7 @@ import torch
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml.exceptions import ModelFormatError
-from dxml.joint.ensemble import Ensemble, every_pair, space_of
+from dxml.joint.ensemble import Ensemble, every_pair, space_of, with_candidates
 from dxml.joint.parts.frequency import Frequency, log_frequency
 from dxml.joint.parts.kernel import KernelPart
 from dxml.joint.parts.linear import LinearPart
@@ -157,7 +157,9 @@ def test_saved_and_restored(
     assert (again.known.labels != known.labels).nnz == 0
     X = known.points[:6]
     near = some.known.search(X, 9, "cpu")
-    query = Query(X, near, some.candidates(near), every_label, some.known, "cpu")
+    query = with_candidates(
+        Query(X, near, every_pair(6, 8), every_label, some.known, "cpu"), some.parts, 5
+    )
     expected, found = some.scores(query), again.scores(replace(query, known=again.known))
     assert sorted(found) == sorted(expected)
     step = {"float32": 1e-6, "float16": 2e-3, "int8": 2e-2}[precision]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml.joint.ensemble import with_candidates
 from dxml.joint.mixture import Mixture, Opinion
 from dxml.joint.parts.protocol import Data, Options, Part, Query, Settings, Task, Trial
 from dxml.joint.points import FeatureSpace, Known, Near, tie_order_of
@@ -55,8 +56,8 @@ def trial(Y: sp.csr_matrix, held: Any, options: Options, **parts: Part) -> Trial
 
 
 def of_every_label(trials: list[Trial], **opinions: Opinion) -> Weighing:
-    pairs = [sp.csr_matrix(np.ones(each.Y.shape, bool)) for each in trials]
-    return Weighing(trials, pairs, opinions, every_label=True)
+    queries = [with_candidates(each.query(True), each.parts, 1) for each in trials]
+    return Weighing(trials, queries, opinions)
 
 
 def test_quality_by_hand(options: Options) -> None:

@@ -68,6 +68,31 @@ class Arrays:
         self._check_numbers(name, array, least, most, never)
         return array
 
+    def halves(self, name: str, *shape: Size) -> npt.NDArray[np.float16]:
+        """float16 numbers, all finite."""
+        array = self._of(name, shape, "float16")
+        self._check_numbers(name, array)
+        return array
+
+    def under(self, prefix: str) -> Named:
+        """All float16 arrays whose names begin so, without that beginning; of any shape."""
+        names = [name for name in self._arrays if name.startswith(prefix)]
+        found = {}
+        for name in names:
+            found[name.removeprefix(prefix)] = self.halves(name, *self._arrays[name].shape)
+        return found
+
+    def text(self, name: str) -> str:
+        """A text that is stored as its UTF-8 bytes."""
+        try:
+            return self._of(name, (None,), "uint8").tobytes().decode()
+        except UnicodeDecodeError as error:
+            raise self._wrong(name, f"must hold UTF-8 ({error.reason})") from error
+
+    def unchecked(self) -> Named:
+        """Copies of all arrays, for the state of a run whose file was compared by checksum."""
+        return {name: np.array(array) for name, array in self._arrays.items()}
+
     def numbers(self, name: str, *shape: Size, least: float | None = None) -> list[float]:
         """A few float64 numbers, all finite."""
         array = self._of(name, shape, "float64")
@@ -91,6 +116,12 @@ class Arrays:
         """Places in something of `below` entries; `least` is -1 where an id may mean none."""
         array = self._of(name, shape, "int32", "int64")
         self._check_range(name, array, least, below)
+        return array
+
+    def token_ids(self, name: str, *, below: int) -> npt.NDArray[Any]:
+        """Ids of the tokens of texts, in two or four bytes."""
+        array = self._of(name, (None,), "uint16", "int32")
+        self._check_range(name, array, 0, below)
         return array
 
     def starts(self, name: str, rows: Size, total: int) -> npt.NDArray[Any]:

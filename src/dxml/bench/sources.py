@@ -10,7 +10,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
-from dxml.data import Dataset, load_dataset, lookup, make_planted, make_twin, train_test
+from dxml.data import (
+    Dataset,
+    load_dataset,
+    load_texts,
+    lookup,
+    make_planted,
+    make_twin,
+    train_test,
+)
+from dxml.data.synthetic import train_test_rows
 from dxml.exceptions import ParameterError, did_you_mean
 
 __all__ = ["Part", "check_source", "load_parts", "n_splits"]
@@ -92,5 +101,19 @@ def load_parts(name: str, split: int, part: Part = "test") -> tuple[Dataset, Dat
         test = train if part == "validation" else load_dataset(name, "test", split)
     if part == "test":
         return train, test
-    n_held = max(1, round(train.n_samples * VALIDATION_SHARE))
-    return train_test(train, n_held, random_state=split)
+    return train_test(train, _n_held(train.n_samples), random_state=split)
+
+
+def load_text_parts(name: str, split: int, part: Part = "test") -> tuple[list[str], list[str]]:
+    """The texts of the points that `load_parts` gives, row by row."""
+    if ":" in name:
+        raise ParameterError(f"{name!r} is generated and has no texts. Name a data set of texts.")
+    learnt = load_texts(name, "train").texts
+    if part == "test":
+        return list(learnt), list(load_texts(name, "test").texts)
+    kept, held = train_test_rows(len(learnt), _n_held(len(learnt)), random_state=split)
+    return [learnt[row] for row in kept], [learnt[row] for row in held]
+
+
+def _n_held(n_samples: int) -> int:
+    return max(1, round(n_samples * VALIDATION_SHARE))

@@ -25,7 +25,7 @@ from dxml.bench import machine
 from dxml.bench.peers import PREFIX, peer_of
 from dxml.bench.peers.environment import make_environment, run_peer
 from dxml.bench.results import Store, Stored
-from dxml.bench.sources import load_parts
+from dxml.bench.sources import load_parts, load_text_parts
 from dxml.bench.spec import Run
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DxmlError
@@ -126,13 +126,15 @@ def _measure(run: Run, store: Store, settings: Settings) -> tuple[dict[str, Any]
         train, test = load_parts(run.dataset, run.split, run.part)
     model = _estimator(run, settings.device)
     before = machine.peak_bytes()
+    read, asked = _texts(run, train)
     start = time.perf_counter()
-    model.fit(train.X, train.Y, progress=timer)
+    model.fit(train.X, train.Y, progress=timer, **read)
     seconds = time.perf_counter() - start
     with timer.stage("save"), tempfile.TemporaryDirectory() as folder:
         saved = model.save(Path(folder) / "model")
         size = sum(file.stat().st_size for file in saved.iterdir())
-    ranking = model.predict_topk(test.X, min(run.k, train.n_labels), progress=timer)
+    k = min(run.k, train.n_labels)
+    ranking = model.predict_topk(test.X, k, progress=timer, **asked)
     return {
         "parameters": model.get_params(),
         "chosen": _chosen(model),
@@ -145,10 +147,19 @@ def _measure(run: Run, store: Store, settings: Settings) -> tuple[dict[str, Any]
     }, ranking
 
 
+def _texts(run: Run, train: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `fit` and `predict_topk` get beside features: texts, where a run names an encoder."""
+    if dict(run.parameters).get("encoder", "none") == "none":
+        return {}, {}
+    learnt, asked = load_text_parts(run.dataset, run.split, run.part)
+    return {"texts": learnt, "label_texts": train.label_names}, {"texts": asked}
+
+
 def _chosen(model: Classifier) -> dict[str, Any]:
     """Single values that `fit` decided on, such as ``n_neighbors_``."""
     found = {}
-    for name, value in vars(model).items():
+    values = {name: getattr(model, name) for name in ("C_",) if hasattr(model, name)}
+    for name, value in (vars(model) | values).items():
         if name.endswith("_") and name not in _SHAPES and not name.startswith("_"):
             value = value.item() if isinstance(value, np.generic) else value
             if isinstance(value, bool | int | float | str):

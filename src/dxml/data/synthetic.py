@@ -8,6 +8,7 @@ at random. A method that works finds the labels again; the label graph shows the
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -18,7 +19,7 @@ from dxml.data.dataset import Dataset
 from dxml.data.registry import lookup
 from dxml.exceptions import ParameterError
 
-__all__ = ["make_planted", "make_twin", "train_test"]
+__all__ = ["make_planted", "make_twin", "train_test", "train_test_rows"]
 
 _SAME_GROUP_CHANCE = 0.8  # that a point's next label is from the group of one it has
 _MAX_DRAWS = 20  # before a label or feature is drawn uniformly
@@ -238,11 +239,19 @@ def train_test(
     dataset: Dataset, n_test: int, random_state: int | None = 0
 ) -> tuple[Dataset, Dataset]:
     """Cut off `n_test` points at random: (train, test), each in the order of `dataset`."""
-    if not 0 < n_test < dataset.n_samples:
+    train, test = train_test_rows(dataset.n_samples, n_test, random_state)
+    return dataset.take(train), dataset.take(test)
+
+
+def train_test_rows(
+    n_samples: int, n_test: int, random_state: int | None = 0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rows of both parts, as `train_test` cuts them."""
+    if not 0 < n_test < n_samples:
         raise ParameterError(
-            f"n_test must leave points on both sides, 1..{dataset.n_samples - 1}, got {n_test}."
+            f"n_test must leave points on both sides, 1..{n_samples - 1}, got {n_test}."
         )
     rng = spawn(random_state, "train_test")["train_test"]
-    is_test = np.zeros(dataset.n_samples, dtype=np.bool_)
-    is_test[rng.permutation(dataset.n_samples)[:n_test]] = True
-    return dataset.take(~is_test), dataset.take(is_test)
+    is_test = np.zeros(n_samples, dtype=np.bool_)
+    is_test[rng.permutation(n_samples)[:n_test]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)

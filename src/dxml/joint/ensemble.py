@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,19 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, flag, whole
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 from dxml._core.sparse import plain_csr
+from dxml.deep.tokens import Tokens
 from dxml.exceptions import ModelFormatError
 from dxml.joint.parts.protocol import Named, Part, Query
 from dxml.joint.parts.vote import Vote
 from dxml.joint.plan import PARTS, Plan
-from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Near, Space
+from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Space
 
-__all__ = ["Ensemble", "every_pair", "space_of"]
+__all__ = ["Ensemble", "every_pair", "space_of", "with_candidates"]
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
+N_PROPOSED = 30  # labels that a part may add to a shortlist
+_NO_PAIRS = np.empty(0, bool), np.empty(0, np.int32), np.zeros(1, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +58,13 @@ class Ensemble:
         assert isinstance(vote, Vote)
         return vote.n_neighbors
 
-    def ask(self, X: sp.csr_matrix, device: str) -> Query:
+    def ask(self, X: sp.csr_matrix, device: str, texts: Tokens | None = None) -> Query:
         """Scaled rows with their neighbours and candidate labels."""
-        wanted = self.n_neighbors if self.plan.every_label else self.n_candidates
-        near = self.known.search(X, wanted, device)
-        return Query(X, near, self.candidates(near), self.plan.every_label, self.known, device)
-
-    def candidates(self, near: Near) -> sp.csr_matrix:
-        """The (point, label) pairs that are scored."""
-        if self.plan.every_label:
-            return every_pair(len(near.ids), self.known.n_labels)
-        return self.known.shortlist(near, self.n_candidates)
+        every = self.plan.every_label
+        near = self.known.search(X, self.n_neighbors if every else self.n_candidates, device)
+        none = plain_csr(*_NO_PAIRS, (0, self.known.n_labels))
+        query = Query(X, near, none, every, self.known, device, texts)
+        return with_candidates(query, self.parts, self.n_candidates)
 
     def scores(self, query: Query) -> dict[str, Floats]:
         """What each part says of each pair."""
@@ -108,6 +107,24 @@ class Ensemble:
         config, arrays = self.state(precision)
         known = self.known
         return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+
+
+def with_candidates(query: Query, parts: Mapping[str, Part], size: int) -> Query:
+    """The pairs that are scored: every label, or those of the neighbours and what parts propose."""
+    n, n_labels = query.X.shape[0], query.known.n_labels
+    if query.every_label:
+        return replace(query, pairs=every_pair(n, n_labels))
+    pairs = query.known.shortlist(query.near, size)
+    for part in parts.values():
+        proposed = part.propose(query, min(N_PROPOSED, n_labels))
+        if proposed is not None:
+            ends = np.arange(n + 1) * proposed.shape[1]
+            more = sp.csr_matrix(
+                (np.ones(proposed.size, bool), proposed.ravel(), ends), pairs.shape
+            )
+            pairs = sp.csr_matrix(pairs.astype(bool) + more)
+            pairs.sort_indices()
+    return replace(query, pairs=pairs)
 
 
 def _kind(name: str) -> type[Part]:

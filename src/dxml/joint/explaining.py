@@ -27,7 +27,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.sparse import plain_csr, stack_rows
-from dxml.joint.ensemble import Ensemble
+from dxml.deep.tokens import Tokens
+from dxml.joint.ensemble import Ensemble, every_pair
 from dxml.joint.mixture import Mixture
 from dxml.joint.parts.protocol import Query
 from dxml.joint.parts.vote import Vote
@@ -119,21 +120,28 @@ class Explainer:
     def __init__(self, ensemble: Ensemble, mixture: Mixture, device: str) -> None:
         self._ensemble, self._mixture, self._device = ensemble, mixture, device
 
-    def scores(self, X: sp.csr_matrix, labels: Ids) -> Floats:
+    def scores(self, X: sp.csr_matrix, labels: Ids, texts: Tokens | None = None) -> Floats:
         """The mixed score of each label for each row, (n_samples, n_labels_given)."""
-        said = self._said(X, self._near(X), labels)
+        said = self._said(X, self._near(X), labels, texts)
         return self._mixture.mix(said).reshape(X.shape[0], len(labels))
 
     def added(
-        self, X: sp.csr_matrix, labels: Ids
+        self,
+        X: sp.csr_matrix,
+        labels: Ids,
+        texts: Tokens | None = None,
+        no_text: Tokens | None = None,
     ) -> tuple[Floats, list[dict[str, float]], list[tuple[Voter, ...]]]:
-        """One row's scores of the labels, what each part adds to them, and who voted for them."""
+        """One row's scores of the labels, what each part adds to them, and who voted for them.
+
+        `no_text` is an empty text.
+        """
         near = self._near(X)
         nothing = plain_csr(X.data[:0], X.indices[:0], np.zeros_like(X.indptr), X.shape)
         nobody = Near(np.full_like(near.ids, -1), np.zeros_like(near.cosines))
-        said = self._said(X, near, labels)
+        said = self._said(X, near, labels, texts)
         terms = self._mixture.terms(said)
-        unsaid = self._mixture.terms(self._said(nothing, nobody, labels))
+        unsaid = self._mixture.terms(self._said(nothing, nobody, labels, no_text))
         names = sorted(name for name, part in self._ensemble.parts.items() if part.explains)
         rows = [
             {name: float(terms[name][i] - unsaid[name][i]) for name in names}
@@ -159,33 +167,50 @@ class Explainer:
                 found.append(Voter(int(point), float(cosine), float(weight)))
         return tuple(sorted(found, key=lambda voter: -voter.weight))
 
-    def effects(self, X: sp.csr_matrix, labels: Ids) -> tuple[npt.NDArray[np.int64], Floats]:
-        """(features, their effects on each label (n_features, n_labels_given)) of one row."""
+    def effects(
+        self, X: sp.csr_matrix, labels: Ids, texts: Tokens | None = None
+    ) -> tuple[npt.NDArray[np.int64], Floats]:
+        """(features, their effects on each label (n_features, n_labels_given)) of one row.
+
+        A text stays what it is.
+        """
         kept = np.sort(np.argsort(-np.abs(X.data), kind="stable")[:MOST_FEATURES])
         n, size = len(kept), X.nnz
         others = np.arange(size) != kept[:, None]  # (n, size)
         indptr = np.arange(n + 1, dtype=np.int32) * max(size - 1, 0)
         data, columns = np.tile(X.data, (n, 1))[others], np.tile(X.indices, (n, 1))[others]
         without = plain_csr(data, columns, indptr, (n, X.shape[1]))
-        return X.indices[kept].astype(np.int64), self.differences(X, without, labels)
+        same = None if texts is None else texts.take(np.zeros(n + 1, np.int64))
+        return X.indices[kept].astype(np.int64), self.differences(X, without, labels, same)
 
-    def differences(self, X: sp.csr_matrix, without: sp.csr_matrix, labels: Ids) -> Floats:
-        """How much lower the labels' scores are for each row of `without` than for the one of X."""
+    def differences(
+        self,
+        X: sp.csr_matrix,
+        without: sp.csr_matrix,
+        labels: Ids,
+        texts: Tokens | None = None,
+    ) -> Floats:
+        """How much lower the labels' scores are for each row of `without` than for the one of X.
+
+        `texts` are those of X and of `without`, in that order.
+        """
         if not without.shape[0]:
             return np.empty((0, len(labels)), dtype=np.float32)
-        scores = self.scores(stack_rows(X, without), labels)
+        scores = self.scores(stack_rows(X, without), labels, texts)
         return scores[:1] - scores[1:]
 
-    def _said(self, X: sp.csr_matrix, near: Near, labels: Ids) -> dict[str, Floats]:
+    def _said(
+        self, X: sp.csr_matrix, near: Near, labels: Ids, texts: Tokens | None
+    ) -> dict[str, Floats]:
         """What the parts say of each (row, label), row by row in the order of `labels`."""
         ensemble, n = self._ensemble, X.shape[0]
         known, every = ensemble.known, ensemble.plan.every_label
         if every:
-            pairs = ensemble.candidates(near)
+            pairs = every_pair(n, known.n_labels)
         else:
             indptr, wanted = np.arange(n + 1, dtype=np.int64) * len(labels), np.tile(labels, n)
             pairs = plain_csr(np.ones(len(wanted), bool), wanted, indptr, (n, known.n_labels))
-        said = ensemble.scores(Query(X, near, pairs, every, known, self._device))
+        said = ensemble.scores(Query(X, near, pairs, every, known, self._device, texts))
         if not every:
             return said
         shape = n, known.n_labels

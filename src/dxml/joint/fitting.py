@@ -14,7 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.random import spawn
-from dxml.joint.ensemble import Ensemble, every_pair, space_of
+from dxml.deep.tokens import Tokens
+from dxml.joint.ensemble import Ensemble, space_of, with_candidates
 from dxml.joint.mixture import Mixture, default_mixture
 from dxml.joint.parts.protocol import Data, Options, Part, Settings, Task, Trial
 from dxml.joint.parts.vote import NEIGHBORS
@@ -71,7 +72,7 @@ class _Choice:
 
 def n_candidates_for(plan: Plan) -> int:
     """Labels on a shortlist, where the user does not say."""
-    return 200 if "wide" in plan.parts else 100
+    return 200 if any(PARTS[name].is_slow for name in plan.parts) else 100
 
 
 def fit_ensemble(
@@ -83,18 +84,20 @@ def fit_ensemble(
     *,
     tie_order: Ids,
     n_candidates: int | None = None,
+    texts: Tokens | None = None,
+    label_texts: Tokens | None = None,
     progress: Progress,
 ) -> Fitted:
     """Fit the plan's parts to scaled rows, and weigh them on those that a fold holds out."""
     searched = _searched(X)
     known = Known(X, Y, tie_order, FeatureSpace(X, searched))
     n_candidates = n_candidates or n_candidates_for(plan)
-    data, near = Data(X, Y), None
+    data, near = Data(X, Y, None, texts, label_texts), None
     if not plan.every_label:
         wanted = max(n_candidates, options.n_negatives) + 1
         with progress.stage("neighbours"):
             near = known.search(X, wanted, options.device).without_self()
-        data = Data(X, Y, known.shortlist(near, options.n_negatives))
+        data = replace(data, negatives=known.shortlist(near, options.n_negatives))
     task = Task(data, options, progress=progress)
     settings, mixture, start = plan.parts, None, {}
     if folds:
@@ -118,10 +121,12 @@ def _trial(task: Task, held: Mask, known: Known, near: Near | None, n_candidates
     """One fold. With shortlists, the points held out are searched among all points but themselves;
     where every label is scored, among those that are learnt from."""
     own = replace(task, rows=~held)
-    X, Y = task.data.X[held], task.data.Y[held]
+    X, Y, texts = task.data.X[held], task.data.Y[held], task.data.texts
+    texts = None if texts is None else texts.take(np.flatnonzero(held))
     if near is not None:
-        return Trial(own, X, Y, known, near.rows(held).first(n_candidates))
-    return Trial(own, X, Y, replace(known, points=own.learnt[0], labels=own.learnt[1]))
+        return Trial(own, X, Y, known, near.rows(held).first(n_candidates), texts=texts)
+    fewer = replace(known, points=own.learnt[0], labels=own.learnt[1])
+    return Trial(own, X, Y, fewer, texts=texts)
 
 
 def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
@@ -135,10 +140,14 @@ def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
     for name in alone:
         if PARTS[name].needs_neighbors:
             chosen[name], trials = _fit_in_all(name, plan.parts[name], trials)
-    candidates = [_candidates(trial, plan, n_candidates) for trial in trials]
+    queries = [
+        with_candidates(trial.query(plan.every_label), trial.parts, n_candidates)
+        for trial in trials
+    ]
     opinions = {name: PARTS[name].opinion for name in plan.parts}
-    weighing = Weighing(trials, candidates, opinions, plan.every_label)
-    mixture, start = None, {}
+    weighing = Weighing(trials, queries, opinions)
+    mixture: Mixture | None = None
+    start = {name: trials[0].parts[name] for name in alone if PARTS[name].continues}
     for name in plan.parts:
         if PARTS[name].ladder:
             climbed = _climbed(name, trials, weighing, plan.every_label)
@@ -171,13 +180,6 @@ def _with_neighbors(trial: Trial, plan: Plan) -> Trial:
     known = replace(known, space=space)
     near = known.search(trial.X, max(NEIGHBORS), trial.task.options.device)
     return replace(trial, known=known, near=near)
-
-
-def _candidates(trial: Trial, plan: Plan, n_candidates: int) -> sp.csr_matrix:
-    assert trial.near is not None
-    if plan.every_label:
-        return every_pair(trial.X.shape[0], trial.known.n_labels)
-    return trial.known.shortlist(trial.near, n_candidates)
 
 
 class _Climbed(NamedTuple):

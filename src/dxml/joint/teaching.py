@@ -9,6 +9,7 @@ vote      they are neighbours like all others
 linear    a label of whose points a tenth or more are new is trained on
 kernel    they get votes, and up to 1,000 known points other ones, that together fit their labels
 wide      the layer stays; a new label gets the direction of the mean of its points
+deep      the encoder stays; a new label gets the direction of the mean of its texts, and its name
 ========  ==========================================================================================
 
 The weights of the mixture stay. A point that is dropped votes no more, and a label taken off a
@@ -31,6 +32,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.precision import pack_sparse, unpack_sparse
+from dxml.deep.tokens import Tokens
 from dxml.joint.ensemble import Ensemble
 from dxml.joint.parts.protocol import Data, Lesson, Options, Task
 from dxml.joint.plan import PARTS, Plan
@@ -40,7 +42,12 @@ __all__ = ["add_points", "drop_points", "remove_label", "train_on"]
 
 
 def add_points(
-    ensemble: Ensemble, X: sp.csr_matrix, Y: sp.csr_matrix, options: Options
+    ensemble: Ensemble,
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    options: Options,
+    texts: Tokens | None = None,
+    label_texts: Tokens | None = None,
 ) -> Ensemble:
     """With more points.
 
@@ -50,10 +57,12 @@ def add_points(
         Scaled rows.
     Y : csr_matrix of shape (n_new, n_labels), bool
         Columns beyond those that are known are new labels.
+    texts, label_texts : Tokens or None
+        Of the new points, and of the new labels, where a part reads texts.
     """
     X = unpack_sparse("new", pack_sparse("new", X, options.precision))  # as it will be read again
     before = ensemble.known
-    lesson = Lesson(X, Y, before, before.add(X, Y), options)
+    lesson = Lesson(X, Y, before, before.add(X, Y), options, texts, label_texts)
     parts = {name: part.add(lesson) for name, part in ensemble.parts.items()}
     return replace(ensemble, known=lesson.after, parts=parts)
 
@@ -86,7 +95,8 @@ def train_on(
     planned : Plan
         That of a model of so many points; a part that it lacks may be too dear to train on.
     """
-    known, data = ensemble.known, Data(ensemble.known.points, ensemble.known.labels)
+    known = ensemble.known
+    data = Data(known.points, known.labels)
     if any(PARTS[name].ladder for name in ensemble.parts):
         with progress.stage("neighbours"):
             near = known.search(known.points, options.n_negatives + 1, options.device)

@@ -49,8 +49,8 @@ class Weighing:
     ----------
     trials : sequence of Trial
         With their neighbours, and all parts but those that are still to be chosen.
-    candidates : sequence of csr_matrix
-        The pairs that are scored, by trial.
+    queries : sequence of Query
+        The points that each trial holds out, with the pairs that are scored.
     opinions : dict of Opinion
         Of every part that may come.
     """
@@ -58,25 +58,20 @@ class Weighing:
     def __init__(
         self,
         trials: Sequence[Trial],
-        candidates: Sequence[sp.csr_matrix],
+        queries: Sequence[Query],
         opinions: Mapping[str, Opinion],
-        every_label: bool,
     ) -> None:
-        self._opinions, self._queries, known = opinions, [], []
-        for trial, pairs in zip(trials, candidates, strict=True):
-            assert trial.near is not None
-            device = trial.task.options.device
-            query = Query(trial.X, trial.near, pairs, every_label, trial.known, device)
-            self._queries.append(query)
+        self._opinions, self._queries, known = opinions, queries, []
+        for trial, query in zip(trials, queries, strict=True):
             fitted = trial.task.learnt[1]
             carried = np.bincount(fitted.indices, minlength=fitted.shape[1]) > 0
-            known.append(carried[pairs.indices])
+            known.append(carried[query.pairs.indices])
         self._said = [
             {name: part.scores(query) for name, part in trial.parts.items()}
             for trial, query in zip(trials, self._queries, strict=True)
         ]
         self._known = np.concatenate(known)
-        self._pairs = _stacked(list(candidates))
+        self._pairs = _stacked([query.pairs for query in queries])
         self._truth = _stacked([trial.Y for trial in trials])
         self._tie_order = trials[0].known.tie_order
 

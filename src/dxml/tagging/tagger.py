@@ -8,6 +8,7 @@ texts it rests on. It learns from more texts without being trained anew (`dxml.j
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, overload
@@ -40,7 +41,13 @@ from dxml.tagging.known_texts import (
     indicator_of,
 )
 from dxml.tagging.tags import Explanation, Neighbour, Tag
-from dxml.tagging.thesaurus import LabelInfo, Thesaurus, close_name, read_thesaurus
+from dxml.tagging.thesaurus import (
+    LabelInfo,
+    Thesaurus,
+    close_name,
+    label_text,
+    read_thesaurus,
+)
 from dxml.text.features import TextFeatures
 from dxml.topk import TopK
 
@@ -176,7 +183,13 @@ class TextTagger:
         timer = StageTimer(progress)
         X = features.fit_transform([*texts, *described.values()], progress=timer)
         points = KnownTexts(names, ids, [first_line(text) for text in texts])
-        model.fit(X[: len(texts)], indicator_of(rows, points.column), progress=progress)
+        model.fit(
+            X[: len(texts)],
+            indicator_of(rows, points.column),
+            texts=texts,
+            label_texts=[label_text(name, thesaurus) for name in names],
+            progress=progress,
+        )
         model.seconds_ = timer.seconds | model.seconds_
         self.features, self.model, self._points = features, model, points
         self.thesaurus, self.taken_up = thesaurus, None
@@ -261,7 +274,8 @@ class TextTagger:
             raise DataFormatError(f"top must be a whole number, 1 or more, got {top!r}.")
         lost = int((frequency == 0).sum())  # labels whose last text was forgotten
         depth = min(top + lost, len(known.names))
-        ranking = self.model.predict_topk(self.features.transform(texts), depth, progress=progress)
+        rows = self.features.transform(texts)
+        ranking = self.model.predict_topk(rows, depth, texts=texts, progress=progress)
         if lost:
             ranking = _without(ranking, frequency == 0)
         return ranking.head(min(top, len(known.names)))
@@ -287,7 +301,7 @@ class TextTagger:
         best = [(label, p) for label, p in self.rank([text], top).row(0)]
         labels = [label for label, _ in best]
         words, effects = self._word_effects(text, X, labels)
-        found = {each.label: each for each in self.model.explain_labels(X, labels)}
+        found = {each.label: each for each in self.model.explain_labels(X, labels, texts=[text])}
         return [
             Explanation(
                 names[label],
@@ -308,8 +322,9 @@ class TextTagger:
         if self.features.only_words:  # others have no effect then
             weights = {word: weight for word, weight in weights.items() if weight}
         words = sorted(weights, key=lambda word: -weights[word])[:MOST_WORDS]
-        without = self.features.transform([self.features.without_word(text, w) for w in words])
-        return words, self.model.effects(X, without, labels)
+        shorter = [self.features.without_word(text, word) for word in words]
+        without = self.features.transform(shorter)
+        return words, self.model.effects(X, without, labels, texts=[text, *shorter])
 
     def _neighbour(self, voter: Any) -> Neighbour:
         known = self._known
@@ -351,7 +366,8 @@ class TextTagger:
         names = [*known.names, *new]
         Y = indicator_of(rows, {name: i for i, name in enumerate(names)})
         replaced = [known.row[id] for id in ids if id in known.row]
-        self.model.partial_fit(X, Y)
+        new_texts = [label_text(name, self.thesaurus) for name in new]
+        self.model.partial_fit(X, Y, texts=texts, label_texts=new_texts)
         titles = [*known.titles, *(first_line(text) for text in texts)]
         self._points = KnownTexts(names, [*known.ids, *ids], titles)
         if replaced:
@@ -396,10 +412,9 @@ class TextTagger:
 
         The words stay those of `fit`: texts themselves are not kept.
         """
-        _ = self._known
-        self.model = clone(self.model).fit(
-            self.model.train_features_, self.model.train_labels_, progress=progress
-        )
+        names = [label_text(name, self.thesaurus) for name in self._known.names]
+        model = copy(self.model)  # nothing changes by halves
+        self.model = model.refit(label_texts=names, progress=progress)
         return self
 
     def _drop(self, rows: list[int]) -> None:

@@ -24,7 +24,7 @@ from dxml.exceptions import DataFormatError
 from dxml.text.strings import pack_strings
 from dxml.text.tables import Cells, WrongType, open_rows, split_labels
 
-__all__ = ["LabelInfo", "Thesaurus", "close_name", "read_thesaurus"]
+__all__ = ["LabelInfo", "Thesaurus", "close_name", "label_text", "read_thesaurus"]
 
 
 @dataclass(frozen=True)
@@ -226,3 +226,16 @@ def close_name(name: str, known: Any) -> str:
     """The hint after an unknown label; nothing where none of the many is close."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def label_text(name: str, thesaurus: Thesaurus | None) -> str:
+    """Name, description and next broader labels in one text, for a text encoder.
+
+    >>> label_text("fish", read_thesaurus({"name": ["fish"], "description": ["it swims"]}))
+    'fish: it swims'
+    """
+    if thesaurus is None:
+        return name
+    info = thesaurus.info(name)
+    described = f"{name}: {info.description}" if info.description else name
+    return f"{described} ({', '.join(info.parents)})" if info.parents else described

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,14 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml._core.random import spawn_seed
+from dxml.deep.tokens import Tokens
 from dxml.joint.mixture import Opinion
 from dxml.joint.points import Known, Near
 from dxml.learners.linear_head import all_signs, label_signs
 from dxml.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from dxml.deep.checkpoints import Pretrained
 
 __all__ = [
     "Data",
@@ -82,6 +86,8 @@ class Options:
     standardised : bool
         Whether features are standardised columns rather than rows of length 1.
     device : "cpu" or "cuda"
+    encoder : Pretrained or None
+        A text encoder to be fine-tuned.
 
     The others are as in `dxml.joint.Joint`.
     """
@@ -97,6 +103,8 @@ class Options:
     C: float | None = None
     max_iter: int = 6
     prune: float = 0.03
+    encoder: Pretrained | None = None
+    encoder_epochs: int | None = None
 
     def seed(self, stage: str) -> int:
         """That of a stage of the work; other stages do not change it."""
@@ -113,11 +121,15 @@ class Data:
     Y : csr_matrix of shape (n_samples, n_labels), bool
     negatives : csr_matrix of the shape of Y or None
         Labels of each point's neighbours, which its own are told from; None: all labels.
+    texts, label_texts : Tokens or None
+        The points' texts, and what is known of every label in words, where a part reads texts.
     """
 
     X: sp.csr_matrix
     Y: sp.csr_matrix
     negatives: sp.csr_matrix | None = None
+    texts: Tokens | None = None
+    label_texts: Tokens | None = None
 
     @cached_property
     def signs(self) -> sp.csr_matrix:
@@ -147,6 +159,14 @@ class Task:
         """What is said beside the name of a stage."""
         return "" if self.rows is None else " (validation)"
 
+    @property
+    def texts(self) -> Tokens | None:
+        """The texts of the points to learn from."""
+        texts = self.data.texts
+        if texts is None or self.rows is None:
+            return texts
+        return texts.take(np.flatnonzero(self.rows))
+
     @cached_property
     def learnt(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """The points to learn from, and their labels."""
@@ -171,6 +191,10 @@ class Query:
         Whether they are all labels of every point, in their order.
     known : Known
     device : "cpu" or "cuda"
+    texts : Tokens or None
+        Of the points, where a part reads texts.
+    computed : dict
+        What a part has made of the points, so that it need not be made again.
     """
 
     X: sp.csr_matrix
@@ -179,6 +203,8 @@ class Query:
     every_label: bool
     known: Known
     device: str
+    texts: Tokens | None = None
+    computed: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +223,9 @@ class Trial:
         The neighbours; None until the parts that decide about them are fitted.
     parts : dict
         Those fitted so far, by name.
+    texts : Tokens or None
+    computed : dict
+        As in `Query`.
     """
 
     task: Task
@@ -205,6 +234,17 @@ class Trial:
     known: Known
     near: Near | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    texts: Tokens | None = None
+    computed: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def query(self, every_label: bool) -> Query:
+        """The points held out, as every label's pairs; shortlists replace these."""
+        assert self.near is not None
+        pairs = sp.csr_matrix((self.X.shape[0], self.known.n_labels), dtype=bool)
+        device = self.task.options.device
+        return Query(
+            self.X, self.near, pairs, every_label, self.known, device, self.texts, self.computed
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +260,10 @@ class Lesson:
     before, after : Known
         The known points without and with the new ones, which come last.
     options : Options
+    texts : Tokens or None
+        Of the new points.
+    label_texts : Tokens or None
+        What is known of the new labels in words.
     """
 
     X: sp.csr_matrix
@@ -227,6 +271,8 @@ class Lesson:
     before: Known
     after: Known
     options: Options
+    texts: Tokens | None = None
+    label_texts: Tokens | None = None
 
 
 class Part(ABC):
@@ -239,6 +285,10 @@ class Part(ABC):
     """Whether what it says of a label depends on the point."""
     embeds: ClassVar[bool] = False
     """Whether neighbours may be searched in what it makes of a point; see `embed`."""
+    is_slow: ClassVar[bool] = False
+    """Whether it takes too long to be fitted for more than one fold."""
+    continues: ClassVar[bool] = False
+    """Whether the fit with all points goes on from the one without those held out."""
     needs_neighbors: ClassVar[bool] = False
     """Whether its settings are chosen by the neighbours of held-out points."""
     ladder: ClassVar[tuple[Settings, ...]] = ()
@@ -297,6 +347,10 @@ class Part(ABC):
     def embed(self, X: sp.csr_matrix, device: str) -> Any:
         """Unit rows of a torch tensor on the device, where `embeds` is set."""
         raise AttributeError(f"the part {self.name!r} embeds no points")
+
+    def propose(self, query: Query, size: int) -> npt.NDArray[np.int32] | None:
+        """Candidate labels beside those of the neighbours, (n_samples, size); None: it has none."""
+        return None
 
     def add(self, lesson: Lesson) -> Part:
         """With more points."""

@@ -53,6 +53,7 @@ class WidePart(Part):
     name: ClassVar[str] = "wide"
     opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
     embeds: ClassVar[bool] = True
+    is_slow: ClassVar[bool] = True
 
     head: WideHead
     learners: int = 1

@@ -1,0 +1,150 @@
+"""A text encoder as a part of a joint model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dxml import TextTagger
+from dxml.deep import open_pretrained
+from dxml.exceptions import DataFormatError
+from dxml.joint import Joint
+from dxml.joint.parts import deep as module
+from dxml.joint.parts.deep import DeepPart
+
+from ...deep.planting import TINY, WORDS, Planted, plant
+
+EPOCHS = 8
+
+
+@pytest.fixture(autouse=True)
+def tiny_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny encoder without pretraining needs larger steps."""
+    monkeypatch.setattr(module, "SETTINGS", replace(TINY, name_every=2))
+
+
+@pytest.fixture(scope="module")
+def planted(encoder_folder: Path) -> tuple[Planted, Planted]:
+    pretrained = open_pretrained(encoder_folder, 32)
+    return plant(pretrained, 300, 0), plant(pretrained, 80, 1)
+
+
+def tagger(folder: Path, candidates: str = "nearest") -> TextTagger:
+    return TextTagger(
+        encoder=str(folder), encoder_epochs=EPOCHS, device="cpu", candidates=candidates, width=0
+    )
+
+
+def names_of(data: Planted) -> list[list[str]]:
+    return [[WORDS[label] for label in row.indices] for row in data.Y]
+
+
+@pytest.fixture(scope="module")
+def fitted(encoder_folder: Path, planted: tuple[Planted, Planted]) -> TextTagger:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SETTINGS", replace(TINY, name_every=2))
+        return tagger(encoder_folder).fit(planted[0].texts, names_of(planted[0]))
+
+
+def precision_at_1(model: TextTagger, data: Planted) -> float:
+    best = [model.labels_[label] for label in model.rank(data.texts, 1).indices[:, 0]]
+    right = [name in own for name, own in zip(best, names_of(data), strict=True)]
+    return float(np.mean(right))
+
+
+def test_it_is_planned_fitted_weighed_and_ranked_with(
+    fitted: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    assert fitted.model.plan_.parts["deep"] == {"epochs": EPOCHS}
+    assert fitted.model.mixture_.weights["deep"][0] > 0
+    assert precision_at_1(fitted, planted[1]) > 0.95
+
+
+def test_it_says_something_where_words_say_nothing(
+    fitted: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    """Its scores alone rank the planted label first."""
+    part = fitted.model.parts_["deep"]
+    assert isinstance(part, DeepPart)
+    tokens = part.head.reader.read(planted[1].texts)
+    best = part.head.best(tokens, 1)[0][:, 0]
+    own = names_of(planted[1])
+    assert (
+        np.mean([fitted.labels_[b] in o for b, o in zip(best, own, strict=True)]) > 0.5
+    )  # one in ten by chance
+
+
+def test_every_label_may_be_scored(encoder_folder: Path, planted: tuple[Planted, Planted]) -> None:
+    model = tagger(encoder_folder, "all").fit(planted[0].texts, names_of(planted[0]))
+    assert model.model.plan_.every_label and "deep" in model.model.parts_
+    assert precision_at_1(model, planted[1]) > 0.95
+
+
+def test_it_proposes_labels_that_no_neighbour_has(
+    fitted: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    X = fitted.features.transform(["with notes of"])  # filler alone: neighbours say little
+    deep = fitted.model.parts_["deep"]
+    assert isinstance(deep, DeepPart)
+    query = fitted.model._ensemble.ask(
+        fitted.model.scaler_.transform(X), "cpu", deep.head.reader.read(["a heart"])
+    )
+    assert fitted.labels_.index("heart") in query.pairs.indices
+
+
+def test_saved_opened_and_the_same(
+    fitted: TextTagger, planted: tuple[Planted, Planted], tmp_path: Path
+) -> None:
+    again = TextTagger.load(fitted.save(tmp_path / "model"))
+    ours, theirs = (each.rank(planted[1].texts, 5) for each in (fitted, again))
+    assert np.array_equal(ours.indices, theirs.indices)
+    assert np.array_equal(ours.scores, theirs.scores)
+    assert sorted(path.suffix for path in (tmp_path / "model").iterdir() if path.suffix) == [
+        ".json",
+        ".safetensors",
+    ]
+
+
+def test_explained_by_the_word_that_matters(fitted: TextTagger) -> None:
+    [why] = fitted.explain("new notes on the anchor", top=1)
+    assert why.name == "anchor" and why.words[0][0] == "anchor"
+    X = fitted.features.transform(["new notes on the anchor"])
+    [evidence] = fitted.model.explain_labels(
+        X, [fitted.labels_.index("anchor")], texts=["new notes on the anchor"]
+    )
+    assert evidence.added["deep"] > 0
+
+
+def test_taught_forgotten_and_trained_again(
+    encoder_folder: Path, planted: tuple[Planted, Planted], tmp_path: Path, fitted: TextTagger
+) -> None:
+    model = TextTagger.load(fitted.save(tmp_path / "model"))
+    n = len(model.ids_)
+    model.learn(["the compass of a ship", "old compass and ship"], [["route"], ["route"]])
+    part = model.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and len(part.texts) == n + 2
+    assert part.head.n_labels == len(model.labels_) == len(WORDS) + 1
+    assert "route" in [tag.name for tag in model.tag("a compass of the ship", top=3)]
+    model.forget(model.ids_[0])
+    part = model.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and len(part.texts) == n + 1
+    model.catch_up()
+    model.refit()
+    assert "deep" in model.model.parts_ and precision_at_1(model, planted[1]) > 0.9
+
+
+def test_texts_are_needed(fitted: TextTagger, planted: tuple[Planted, Planted]) -> None:
+    X = fitted.features.transform(planted[1].texts)
+    with pytest.raises(DataFormatError, match="reads texts beside features. Give texts"):
+        fitted.model.predict_topk(X, 3)
+    with pytest.raises(DataFormatError, match="expected a text for each of 80 points, got 1"):
+        fitted.model.predict_topk(X, 3, texts=["one"])
+    with pytest.raises(DataFormatError, match="Give texts"):
+        fitted.model.partial_fit(X[:1], fitted.model.train_labels_[:1])
+
+
+def test_a_model_without_an_encoder_needs_no_texts() -> None:
+    assert Joint().encoder == "auto" and Joint().max_tokens is None
