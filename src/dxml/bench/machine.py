@@ -74,7 +74,13 @@ def describe_versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the source, with ``+`` where files have changed; the version without git."""
+    """The commit of the source, with ``+`` where files have changed.
+
+    Where a copy of the source has no git, the variable DXML_COMMIT says which it is; else it is the
+    version.
+    """
+    if told := os.environ.get("DXML_COMMIT"):
+        return told
     source = Path(dxml.__file__).parent
 
     def git(*words: str) -> str:

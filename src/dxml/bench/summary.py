@@ -19,7 +19,7 @@ from dxml.exceptions import DataFormatError
 __all__ = ["Row", "load_rows", "load_summaries", "summarise", "write_summary"]
 
 _DIGITS = 4
-_ON_DEVICE = ("wide layer", "kernel", "encoder")
+_ON_DEVICE = ("wide layer", "kernel", "encoder", "text encoder")
 """How the stages begin that a GPU computes where there is one; all others are the CPU's."""
 
 
