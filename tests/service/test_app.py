@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 import time
@@ -363,30 +362,6 @@ def test_a_model_of_features(trained_joint: Path, tmp_path: Path) -> None:
         lesson = {"texts": ["a"], "labels": [["x"]]}
         kind, message = error_of(client.post("/learn", json=lesson), 409)
         assert message == "this model takes features, so it cannot be taught texts."
-
-
-def test_metrics(client: TestClient) -> None:
-    names_of(client, "herring")
-    client.get("/nothing")
-    answer = client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    lines = [re.sub(r',?worker="\d+"', "", line) for line in answer.text.splitlines()]
-    assert 'dxml_requests_total{method="POST",path="/predict",status="200"} 1' in lines
-    assert 'dxml_requests_total{method="GET",path="other",status="404"} 1' in lines
-    assert 'dxml_errors_total{type="not_found"} 1' in lines
-    assert 'dxml_request_seconds_bucket{path="/predict",le="+Inf"} 1' in lines
-    assert 'dxml_request_seconds_count{path="/predict"} 1' in lines
-    assert "dxml_model_labels{} 4" in lines
-    assert "dxml_ranked_total{} 1" in lines
-    assert "# TYPE dxml_request_seconds histogram" in lines
-
-
-def test_methods_that_clients_make_up_are_counted_together(client: TestClient) -> None:
-    for i in range(20):
-        client.request(f"MADE{i}", "/health")
-    text = client.get("/metrics").text
-    assert "MADE" not in text
-    assert re.search(r'dxml_requests_total\{method="other",path=".*",status="405".*\} 20\n', text)
 
 
 def test_another_model_is_put_in_place_and_lessons_stay(client: TestClient, model: Path) -> None:

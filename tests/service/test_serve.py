@@ -84,18 +84,47 @@ def test_a_lesson_survives_sigkill_and_sighup_swaps_the_model(model: Path) -> No
 
 
 @pytest.mark.slow
-def test_workers_share_what_they_learn(model: Path) -> None:
+def test_workers_share_lessons_and_counts(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is killed and replaced; its counts stay, and the end leaves no file."""
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     lesson = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
-    with serving(model, "--workers", "2") as (_, client):
+    with serving(model, "--workers", "2") as (process, client):
         assert client.post("/learn", json=lesson).status_code == 200
-        workers = set()
-        deadline = time.monotonic() + 60
-        while len(workers) < 2 and time.monotonic() < deadline:
-            with httpx.Client(base_url=client.base_url, timeout=20) as other:  # a new connection
-                assert first_name(other, "soup of herring") == "Fish soup"
-                text = other.get("/metrics").text
-            workers.add(text.partition('worker="')[2].partition('"')[0])
-        assert len(workers) == 2
+        asked = 0
+        for _ in range(2):
+            for _ in range(10):
+                with httpx.Client(base_url=client.base_url, timeout=20) as other:  # any worker
+                    assert first_name(other, "soup of herring") == "Fish soup"
+                asked += 1
+            assert counted(client, "POST", "/predict") == asked
+            assert counted(client, "POST", "/learn") == 1
+            workers = children(process.pid)
+            assert len(workers) == 2
+            os.kill(workers[0], signal.SIGKILL)
+            deadline = time.monotonic() + 60
+            while workers[0] in (now := children(process.pid)) or len(now) < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        [folder] = temporary.iterdir()
+        assert {file.suffix for file in folder.iterdir()} == {".lock", ".db"}
+    assert list(temporary.iterdir()) == []
+
+
+def counted(client: httpx.Client, method: str, path: str) -> float:
+    """Requests that were answered with 200, by all workers."""
+    series = f'dxml_requests_total{{method="{method}",path="{path}",status="200"}} '
+    with httpx.Client(base_url=client.base_url, timeout=20) as other:
+        return float(other.get("/metrics").text.partition(series)[2].partition("\n")[0])
+
+
+def children(pid: int) -> list[int]:
+    """Workers of a server: the processes that it has spawned, but for the resource tracker."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands = {int(each): Path(f"/proc/{each}/cmdline").read_text() for each in found}
+    return [each for each, command in commands.items() if "spawn_main" in command]
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -130,7 +159,8 @@ def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str], model: Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "uvicorn", None)
         said = fails(capsys, "--model", model)
-    assert "Install them with: pip install 'dxml[serve]'." in said
+    assert "serving needs the package uvicorn, which is missing." in said
+    assert "Install what serving needs with: pip install 'dxml[serve]'." in said
 
 
 def test_a_port_that_is_taken_is_said_in_a_sentence(

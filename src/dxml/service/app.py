@@ -36,8 +36,6 @@ from dxml.service.pages import add_pages
 
 __all__ = ["create_app"]
 
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-
 TOLD = 100  # errors of one body that are looked at
 
 Answer = TypeVar("Answer")
@@ -102,12 +100,17 @@ class Service:
         self.engine = engine
         self.token = token
         self.limits = limits
-        self.metrics = Metrics()
+        self.metrics = Metrics(lambda: _gauges(self))
         self.maps = LabelMaps(engine)
         self.executor = ThreadPoolExecutor(
             1, "dxml-model", initializer=_use_threads, initargs=(threads,)
         )
-        self.batcher = Batcher(engine.rank, self.executor, waiting=limits.waiting)
+        self.batcher = Batcher(
+            engine.rank,
+            self.executor,
+            waiting=limits.waiting,
+            count_batch=self.metrics.observe_batch,
+        )
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
@@ -282,9 +285,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         )
 
     @app.get("/metrics", response_class=PlainTextResponse, **ROUTES["metrics"])
-    async def metrics() -> Response:
-        """Counts and latencies for Prometheus."""
-        return Response(service.metrics.text(_gauges(service)), media_type=PROMETHEUS)
+    async def metrics(request: Request) -> Response:
+        """Counts and latencies for Prometheus, of all workers together."""
+        text, content_type = service.metrics.text(request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": content_type})
 
     @app.post(
         "/reload",
@@ -368,10 +372,8 @@ def _result(why: list[dict[str, Any]], threshold: float | None, about: About) ->
 
 
 def _gauges(service: Service) -> dict[str, tuple[str, float]]:
-    served, batcher = service.engine.served, service.batcher
+    served = service.engine.served
     return {
-        "dxml_batches_total": ("Batches ranked.", batcher.batches),
-        "dxml_ranked_total": ("Texts or points ranked in them.", batcher.ranked),
         "dxml_model_labels": ("Labels of the model.", served.n_labels),
         "dxml_model_points": ("Points of the model.", served.n_points),
         "dxml_model_bytes": ("Size of its folder.", _folder_bytes(service.engine.folder)),

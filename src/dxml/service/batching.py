@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -39,14 +39,15 @@ class Batcher:
         Points in a batch; one request may have more.
     waiting : int
         Points that may wait.
+    count_batch : callable
+        Called with the number of points of each batch that was ranked.
     """
 
     rank: Rank
     executor: Executor
     rows: int = 256
     waiting: int = 10_000
-    batches: int = field(default=0, init=False)
-    ranked: int = field(default=0, init=False)
+    count_batch: Callable[[int], None] = lambda size: None
     _queue: deque[tuple[Wanted, asyncio.Future[list[Labels]]]] = field(
         default_factory=deque, init=False
     )
@@ -82,8 +83,7 @@ class Batcher:
                     if not future.done():
                         future.set_exception(error)
                 continue
-            self.batches += 1
-            self.ranked += sum(len(request.points) for request in wanted)
+            self.count_batch(sum(len(request.points) for request in wanted))
             for (_, future), answer in zip(batch, answers, strict=True):
                 if future.done():  # given up meanwhile
                     continue

@@ -1,77 +1,142 @@
-"""Counts and latencies in the text format of Prometheus.
+"""Counts and latencies for Prometheus, added up over all workers.
 
-Each process counts for itself; the label ``worker`` tells them apart where there are several.
+One process counts in memory. Several count in files of a folder that they share, as
+`prometheus_client` does in its multiprocess mode. Each worker has a slot of that folder, held by a
+lock that ends with the process. A worker that is started after another has ended takes its slot and
+counts on from there: no count is lost, and there are never more files than workers at one time.
 """
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import os
 import time
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    values,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from dxml.service.errors import STATUS
 from dxml.service.limits import App, Message, Receive, Send
 
-__all__ = ["Counting", "Metrics"]
+__all__ = ["Counting", "Metrics", "share_counts"]
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency's buckets, in seconds."""
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 """Counted by their names; clients can make up any number of others."""
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable in which `prometheus_client` looks for the folder that processes share."""
 _TYPES = {status: type for type, status in STATUS.items()}
+
+Gauges = Callable[[], Mapping[str, tuple[str, float]]]
+
+
+def share_counts(folder: str | Path) -> IO[bytes]:
+    """Let this process count in a folder, together with others; call it before any `Metrics`.
+
+    The returned lock holds this process's slot until it is closed or the process ends.
+    """
+    os.environ[FOLDER] = str(folder)
+    slot, lock = _free_slot(Path(folder))
+    values.ValueClass = values.MultiProcessValue(lambda: slot)
+    return lock
+
+
+def _free_slot(folder: Path) -> tuple[int, IO[bytes]]:
+    for slot in itertools.count():
+        lock = open(folder / f"{slot}.lock", "ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return slot, lock
+        except BlockingIOError:
+            lock.close()
+    raise AssertionError  # a count has no end
 
 
 class Metrics:
-    """What was counted so far."""
+    """What was counted so far.
 
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, str, int]] = Counter()
-        self.errors: Counter[str] = Counter()
-        self.buckets: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
-        self.seconds: dict[str, float] = defaultdict(float)
+    Parameters
+    ----------
+    gauges : callable returning name → (help, value)
+        Values of this moment, asked for at each scrape. They are the same in every worker.
+    """
+
+    def __init__(self, gauges: Gauges = dict) -> None:
+        disable_created_metrics()  # several processes have none, so one has none either
+        own = CollectorRegistry()
+        self._requests = Counter(
+            "dxml_requests", "Requests answered.", ["method", "path", "status"], registry=own
+        )
+        self._errors = Counter(
+            "dxml_errors", "Requests answered with an error.", ["type"], registry=own
+        )
+        self._seconds = Histogram(
+            "dxml_request_seconds",
+            "Time to answer a request.",
+            ["path"],
+            buckets=BOUNDS,
+            registry=own,
+        )
+        self._batches = Counter("dxml_batches", "Batches ranked.", registry=own)
+        self._ranked = Counter("dxml_ranked", "Texts or points ranked in them.", registry=own)
+        self._registry = own
+        if shared := os.environ.get(FOLDER):
+            self._registry = CollectorRegistry()
+            MultiProcessCollector(self._registry, shared)
+        self._registry.register(_Gauges(gauges))
 
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count one request."""
         method = method if method in METHODS else "other"
-        self.requests[method, path, status] += 1
+        self._requests.labels(method, path, str(status)).inc()
         if status >= 400:
-            self.errors[_TYPES.get(status, str(status))] += 1
-        self.buckets[path][bisect_left(BOUNDS, seconds)] += 1
-        self.seconds[path] += seconds
+            self._errors.labels(_TYPES.get(status, str(status))).inc()
+        self._seconds.labels(path).observe(seconds)
 
-    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """All of it.
+    def observe_batch(self, size: int) -> None:
+        """Count one batch of texts or points."""
+        self._batches.inc()
+        self._ranked.inc(size)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """All counts of all workers and the gauges, with the content type of the format.
 
         Parameters
         ----------
-        gauges : name → (help, value)
-            Values that others know; a name that ends in ``_total`` is a counter.
+        accept : str
+            The request's ``Accept`` header, which chooses the format's version.
         """
-        lines = _head("dxml_requests_total", "counter", "Requests answered.")
-        for (method, path, status), n in sorted(self.requests.items()):
-            labels = {"method": method, "path": path, "status": str(status)}
-            lines.append(_sample("dxml_requests_total", labels, n))
-        lines += _head("dxml_errors_total", "counter", "Requests answered with an error.")
-        lines += [
-            _sample("dxml_errors_total", {"type": t}, n) for t, n in sorted(self.errors.items())
-        ]
-        lines += _head("dxml_request_seconds", "histogram", "Time to answer a request.")
-        for path in sorted(self.buckets):
-            lines += self._histogram(path)
-        for name, (help, value) in gauges.items():
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [*_head(name, kind, help), _sample(name, {}, value)]
-        return "\n".join(lines) + "\n"
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
 
-    def _histogram(self, path: str) -> Iterable[str]:
-        total = 0
-        for bound, n in zip([*map(str, BOUNDS), "+Inf"], self.buckets[path], strict=True):
-            total += n
-            yield _sample("dxml_request_seconds_bucket", {"path": path, "le": bound}, total)
-        yield _sample("dxml_request_seconds_sum", {"path": path}, self.seconds[path])
-        yield _sample("dxml_request_seconds_count", {"path": path}, total)
+
+class _Gauges(Collector):
+    """Values that others know, read at each scrape."""
+
+    def __init__(self, gauges: Gauges) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (help, value) in self._gauges().items():
+            yield GaugeMetricFamily(name, help, value)
+
+    def describe(self) -> Iterator[Metric]:
+        """No names in advance: the model is not there yet when the registry asks for them."""
+        return iter(())
 
 
 class Counting:
@@ -99,22 +164,3 @@ class Counting:
         finally:
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.observe(scope["method"], path, status, time.perf_counter() - start)
-
-
-def _head(name: str, kind: str, help: str) -> list[str]:
-    return [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
-
-
-def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    """One line.
-
-    >>> _sample("n", {"path": 'a"b', "worker": "1"}, 2)
-    'n{path="a\\\\"b",worker="1"} 2'
-    """
-    labels = {**labels, "worker": labels.get("worker", str(os.getpid()))}
-    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{inside}}} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

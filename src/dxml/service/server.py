@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dxml.exceptions import ParameterError
@@ -56,8 +57,8 @@ def serve(
         from dxml.service.connections import Connection
     except ModuleNotFoundError as error:
         raise ParameterError(
-            f"serving needs FastAPI and uvicorn ({error.name} is missing). "
-            "Install them with: pip install 'dxml[serve]'."
+            f"serving needs the package {error.name}, which is missing. "
+            "Install what serving needs with: pip install 'dxml[serve]'."
         ) from error
     check_token(host, token)
     settings = {
@@ -82,9 +83,10 @@ def serve(
     announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
     worker = {"model": str(model), "token": token, "threads": threads, "hosts": hosts}
-    os.environ[_SETTINGS] = json.dumps(worker)
     where = "dxml.service.server:app_of_a_worker"
-    uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
+    with TemporaryDirectory(prefix="dxml-metrics-") as folder:
+        os.environ[_SETTINGS] = json.dumps({"counts": folder, "app": worker})
+        uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
 
 
 def _check_free(host: str, port: int) -> None:
@@ -102,7 +104,12 @@ def _check_free(host: str, port: int) -> None:
 
 
 def app_of_a_worker() -> FastAPI:
-    """The app of one process out of several."""
+    """The app of one process out of several; its counts are added to those of the others."""
     from dxml.service.app import create_app
+    from dxml.service.metrics import share_counts
 
-    return create_app(**json.loads(os.environ[_SETTINGS]))
+    settings = json.loads(os.environ[_SETTINGS])
+    slot = share_counts(settings["counts"])
+    app = create_app(**settings["app"])
+    app.state.slot = slot  # kept open as long as the app is there
+    return app
