@@ -81,6 +81,7 @@ def test_every_file_has_its_type_and_tag(client: TestClient, name: str) -> None:
     assert answer.content == files("dxml.service").joinpath("page", name).read_bytes()
     again = client.get(f"/page/{name}", headers={"If-None-Match": f"W/{answer.headers['etag']}"})
     assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == answer.headers["etag"]
     assert client.get(f"/page/{name}", headers={"If-None-Match": '"old"'}).status_code == 200
 
 
@@ -120,7 +121,14 @@ def test_every_file_that_is_named_exists_and_every_id_that_is_used() -> None:
 
 def test_what_is_not_there(client: TestClient) -> None:
     fastapis = ("/redoc", "/docs/oauth2-redirect")
-    for path in ("/page/none.js", "/page/..%2Fapp.py", "/page/", *fastapis):
+    for path in (
+        "/page/none.js",
+        "/page/..%2Fapp.py",
+        "/page/%2e%2e",
+        "/page/",
+        "/page/a%00",
+        *fastapis,
+    ):
         answer = client.get(path)
         assert answer.status_code == 404
         assert answer.json()["error"]["type"] == "not_found"
@@ -153,16 +161,33 @@ def test_the_map_of_planted_groups(group_client: TestClient, grouped: Path) -> N
     assert content == expected
 
 
-def test_the_map_is_kept_and_compressed(group_client: TestClient) -> None:
-    plain = ask_for_map(group_client, **{"Accept-Encoding": "identity"})
+@pytest.mark.parametrize("path", ["/", "/page/map.js", "/openapi.json"])
+def test_large_answers_are_compressed_where_asked(client: TestClient, path: str) -> None:
+    plain = client.get(path, headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    packed = ask_for_map(group_client, **{"Accept-Encoding": "gzip"})
+    packed = client.get(path, headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
     assert packed.headers["vary"] == "Accept-Encoding"
-    assert packed.json() == plain.json()
-    for answer in (plain, packed):
-        again = group_client.get("/map", headers={"If-None-Match": answer.headers["etag"]})
+    assert packed.content == plain.content
+    small = client.get("/health", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in small.headers
+
+
+def test_head_has_the_headers_of_get_and_no_content(client: TestClient) -> None:
+    plain = {"Accept-Encoding": "identity"}
+    for path in ("/", "/docs", "/page/map.js"):
+        got, head = client.get(path, headers=plain), client.head(path, headers=plain)
+        assert (head.status_code, head.content) == (200, b"")
+        told = ("content-length", "content-type", "content-security-policy", "etag")
+        assert [head.headers[name] for name in told] == [got.headers[name] for name in told]
+
+
+def test_the_map_is_sent_once(group_client: TestClient) -> None:
+    tag = ask_for_map(group_client).headers["etag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}'):
+        again = group_client.get("/map", headers={"If-None-Match": known})
         assert (again.status_code, again.content) == (304, b"")
+    assert group_client.get("/map", headers={"If-None-Match": '"other"'}).status_code == 200
 
 
 def test_predictions_are_answered_while_the_map_is_made(client: TestClient) -> None:
@@ -176,7 +201,7 @@ def finished(maps: LabelMaps) -> dict[str, Any]:
     while (made := maps.current()) is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return dict(json.loads(made.plain))
+    return dict(json.loads(made.content))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from dxml import __version__
 from dxml.exceptions import DxmlError
@@ -36,6 +37,7 @@ from dxml.service.pages import add_pages
 
 __all__ = ["create_app"]
 
+COMPRESSED = 4096  # bytes of an answer from which on it is compressed, where the client takes that
 TOLD = 100  # errors of one body that are looked at
 
 Answer = TypeVar("Answer")
@@ -81,6 +83,7 @@ def create_app(
         **ABOUT,
     )
     app.state.service = service
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=6)
     app.add_middleware(BodyLimit, limits=service.limits)
     names = (["*"] if token else []) if hosts is None else hosts
     app.add_middleware(HostCheck, names=names)

@@ -8,7 +8,6 @@ it too.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import logging
@@ -40,10 +39,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MapAnswer:
-    """The map as it is sent, plain and compressed, and the tag that says which it is."""
+    """The map as it is sent, and the ETag of its content."""
 
-    plain: bytes
-    compressed: bytes
+    content: bytes
     tag: str
 
 
@@ -114,9 +112,8 @@ class LabelMaps:
         shown = order[frequency[order] > 0][: self._shown]
         labels = self._run(sp.csr_matrix(served.joint.train_labels_)[:, shown])
         content = map_content(labels, [served.names[label] for label in shown], served.n_labels)
-        plain = json.dumps(content, separators=(",", ":")).encode()
-        tag = hashlib.sha256(plain).hexdigest()[:20]
-        return MapAnswer(plain, gzip.compress(plain, 6, mtime=0), f'"{tag}"')
+        sent = json.dumps(content, separators=(",", ":")).encode()
+        return MapAnswer(sent, f'"{hashlib.sha256(sent).hexdigest()[:20]}"')
 
     def _run(self, Y: sp.csr_matrix) -> LabelMap:
         """`make_label_map` in another process."""

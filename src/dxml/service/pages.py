@@ -1,29 +1,24 @@
 """The page for a person at ``/`` with the map it draws, and the one about the routes at ``/docs``.
 
-Their files are in ``page/``.
+Their files are in ``page/``. Starlette serves them with ETags and compresses what is large.
 """
 
 from __future__ import annotations
 
-import hashlib
+import os
 from importlib.resources import files
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
+from starlette.types import Scope
 
 from dxml.service import schemas
-from dxml.service.errors import ServiceError
 from dxml.service.label_maps import LabelMaps
 from dxml.service.openapi import ROUTES
 
 __all__ = ["add_pages"]
 
-TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 HEADERS = {
     # Whatever a label is called, nothing but our own files is run, drawn or asked.
     "Content-Security-Policy": (
@@ -34,36 +29,42 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",  # kept, but asked for again: "304" is short
 }
-_JSON = "application/json"
+
+
+class PageFiles(StaticFiles):
+    """Files of a page, with the headers that keep others out of it."""
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        """The file, or that it is what the browser has already."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers.update(HEADERS)
+        return response
 
 
 def add_pages(app: FastAPI, maps: LabelMaps) -> None:
     """Add the routes ``/``, ``/docs``, ``/page/…`` and ``/map``."""
-    contents = {
-        file.name: file.read_bytes() for file in files("dxml.service").joinpath("page").iterdir()
-    }
-    tags = {name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in contents.items()}
-
-    def file(request: Request, name: str) -> Response:
-        if name not in contents:
-            raise ServiceError("not_found", "there is no such page.")
-        type = TYPES[name.rpartition(".")[2]]
-        return _tagged(request, contents[name], tags[name], type, HEADERS)
+    pages = PageFiles(directory=str(files("dxml.service") / "page"))
 
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        return file(request, "index.html")
+        return await pages.get_response("index.html", request.scope)
 
     @app.head("/docs", include_in_schema=False)
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        return file(request, "docs.html")
+        return await pages.get_response("docs.html", request.scope)
 
     @app.head("/page/{name}", include_in_schema=False)
     @app.get("/page/{name}", include_in_schema=False)
     async def page_file(request: Request, name: str) -> Response:
-        return file(request, name)
+        return await pages.get_response(name, request.scope)
 
     @app.get("/map", response_model=schemas.Map, **ROUTES["map"])
     async def map(request: Request) -> Response:
@@ -72,22 +73,8 @@ def add_pages(app: FastAPI, maps: LabelMaps) -> None:
         if made is None:
             message = "the map is being made; ask again in a second."
             return JSONResponse({"message": message}, 202, {"Retry-After": "1"})
-        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-        if "gzip" not in request.headers.get("accept-encoding", ""):
-            return _tagged(request, made.plain, made.tag, _JSON, headers)
-        headers["Content-Encoding"] = "gzip"
-        return _tagged(request, made.compressed, f"W/{made.tag}", _JSON, headers)
-
-
-def _tagged(
-    request: Request, content: bytes, tag: str, type: str, headers: dict[str, str]
-) -> Response:
-    """The content, or that it is what the browser has already."""
-    known = {
-        each.strip().removeprefix("W/")
-        for each in request.headers.get("if-none-match", "").split(",")
-    }
-    if tag.removeprefix("W/") in known:
-        kept = {name: value for name, value in headers.items() if name != "Content-Encoding"}
-        return Response(status_code=304, headers=kept | {"ETag": tag})
-    return Response(content, media_type=type, headers=headers | {"ETag": tag})
+        headers = {"Cache-Control": "no-cache", "ETag": made.tag}
+        response = Response(made.content, media_type="application/json", headers=headers)
+        if pages.is_not_modified(response.headers, request.headers):
+            return NotModifiedResponse(response.headers)
+        return response
