@@ -351,49 +351,43 @@ def test_errors_of_the_service_are_shown_in_words(page: Browser, service: httpx.
 
 
 def test_the_page_about_the_routes(browser: Browser, copied: Path) -> None:
-    """Every route is on it, and can be tried: labels, a mistake, a lesson with the token."""
+    """Every route is on it, and can be tried: a prediction, and a lesson with the token."""
     with serving(copied, "--token", "secret") as (_, client):
         own = open_page(browser, client)
         browser.click("header a[href=docs]")
-        browser.wait_text("#about", "Label names for texts")
+        browser.wait_text("#swagger-ui .info", "Label names for texts")
         paths = client.get("/openapi.json").json()["paths"]
         told = [f"{method.upper()} {path}" for path, item in paths.items() for method in item]
-        shown = [" ".join(said.split()[:2]) for said in browser.all(".route > h2")]
-        assert sorted(shown) == sorted(told) and len(browser.all(".try")) == len(told)
-        fields = browser.all("#api-predict .told section:first-of-type .name")
-        assert "top integer 1 or more, 5 by default" in [" ".join(each.split()) for each in fields]
-
-        form = "#api-predict .try"
-        browser.clear(f"{form} textarea")
-        browser.type(f"{form} textarea", '{"text": "herring\'s net", "top": 2')
-        browser.click(f"{form} .main")
-        browser.wait_text(f"{form} .problem", "The body is not JSON")
-        browser.type(f"{form} textarea", "}")
-        browser.press("Enter", holding="Control")
-        browser.wait_text(f"{form} .answered", "200 OK")
-        assert '"name": "Fishery"' in browser.text(f"{form} .answer")
-        sent = '{"text":"herring\'\\\'\'s net","top":2}'
-        address = f"curl {client.base_url.join('/predict')} \\\n"
-        assert browser.text(f"{form} .command .code") == f"{address}  --json '{sent}'"
-        assert browser.console() == []
-
-        browser.click("#contents a[href='#api-learn']")
-        browser.tab_to("#api-learn .try .main")
-        browser.press("Enter")
-        browser.wait_text("#api-learn .try", "This service wants a token")
-        assert browser.run("return document.activeElement.id") == "api-learn-token"
-        browser.write("secret")
-        browser.press("Enter")
-        browser.wait_text("#api-learn .answered", "200 OK")
-        browser.click("#api-forget .main")  # the token is kept
-        browser.wait_text("#api-forget .answered", "204")
-        browser.type("#api-labels-query", "fISH")
-        browser.click("#api-labels .main")
-        browser.wait_text("#api-labels .answer", '"name": "Fishery"')
-        assert "/labels?query=fISH" in browser.text("#api-labels .command .code")
+        shown = browser.all("#swagger-ui .opblock-summary-control")
+        assert sorted(" ".join(each.split()[:2]) for each in shown) == sorted(told)
 
         browser.size(360, 740, phone=True)
         assert browser.run("return document.documentElement.scrollWidth") <= 360
+        browser.size(1280, 900)
+
+        predict = "#operations-Asking-predict"
+        browser.click(f"{predict} .opblock-summary-control")
+        browser.wait_text(f"{predict} textarea", "")
+        browser.clear(f"{predict} textarea")
+        browser.type(f"{predict} textarea", '{"text": "herring net", "top": 2}')
+        browser.click(f"{predict} .execute")
+        browser.wait_text(f"{predict} .live-responses-table", '"name": "Fishery"')
+        assert f"'{client.base_url.join('/predict')}'" in browser.text(f"{predict} .curl")
+        assert browser.console() == []
+
+        learn, before = "#operations-Teaching-learn", client.get("/health").json()["lessons"]
+        browser.click(f"{learn} .opblock-summary-control")
+        browser.wait_text(f"{learn} .execute", "Execute")
+        browser.click(f"{learn} .execute")
+        browser.wait_text(f"{learn} .live-responses-table", '"type": "unauthorized"')
+        browser.click("#swagger-ui .auth-wrapper > .authorize")
+        browser.type("#swagger-ui .auth-container input", "secret")
+        browser.click("#swagger-ui .auth-container .authorize")
+        browser.click("#swagger-ui .auth-container .btn-done")
+        browser.click(f"{learn} .execute")
+        browser.wait_text(f"{learn} .live-responses-table", '"learnt": ')
+        assert client.get("/health").json()["lessons"] == before + 1
+
         browser.open("about:blank")
     assert browser.hosts() == {own}
     assert [said for said in browser.console() if "401" not in said] == []

@@ -1,6 +1,7 @@
 """The page for a person at ``/`` with the map it draws, and the one about the routes at ``/docs``.
 
-Their files are in ``page/``. Starlette serves them with ETags and compresses what is large.
+Their files are in ``page/``. Those of Swagger UI, which shows the routes, are in the package
+fastapi-swagger. Starlette serves them with ETags and compresses what is large.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 
+import fastapi_swagger.resources
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
@@ -22,13 +24,15 @@ __all__ = ["add_pages"]
 HEADERS = {
     # Whatever a label is called, nothing but our own files is run, drawn or asked.
     "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+        "default-src 'self'; img-src 'self' data:; base-uri 'none'; object-src 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",  # kept, but asked for again: "304" is short
 }
+SWAGGER = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
+"""Files of Swagger UI's package."""
 
 
 class PageFiles(StaticFiles):
@@ -50,6 +54,7 @@ class PageFiles(StaticFiles):
 def add_pages(app: FastAPI, maps: LabelMaps) -> None:
     """Add the routes ``/``, ``/docs``, ``/page/…`` and ``/map``."""
     pages = PageFiles(directory=str(files("dxml.service") / "page"))
+    swagger = PageFiles(directory=str(files(fastapi_swagger.resources)))
 
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
@@ -64,7 +69,7 @@ def add_pages(app: FastAPI, maps: LabelMaps) -> None:
     @app.head("/page/{name}", include_in_schema=False)
     @app.get("/page/{name}", include_in_schema=False)
     async def page_file(request: Request, name: str) -> Response:
-        return await pages.get_response(name, request.scope)
+        return await (swagger if name in SWAGGER else pages).get_response(name, request.scope)
 
     @app.get("/map", response_model=schemas.Map, **ROUTES["map"])
     async def map(request: Request) -> Response:
