@@ -3,6 +3,7 @@
     python benchmarks/load_tier.py               # Eurlex-4K, or its generated twin; prints
     python benchmarks/load_tier.py --bounds      # also fails below 300/s or with a p99 over 250 ms
     python benchmarks/load_tier.py --short       # seconds, on a small planted model; no timing
+    python benchmarks/load_tier.py --workers 1 2 # one after the other, with the ratio
 
 A model is trained, `dxml serve` started on it, and answers are compared with the model's own before
 and after the load. Any error, and any answer that differs, is a failure.
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--bounds", action="store_true", help="fail when too slow")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1])
     asked = parser.parse_args()
     train, test = data_of(asked.short)
     print(f"{train.name}: {train.n_samples:,} points, {train.n_labels:,} labels", flush=True)
@@ -97,21 +98,25 @@ def main() -> None:
         [(str(label), p) for label, p in row]
         for row in model.predict_topk(test.X[:CHECKED], 5).rows()
     ]
+    seconds = asked.seconds or (3 if asked.short else 20)
+    failed, rates = set(), []
     with tempfile.TemporaryDirectory() as folder:
-        with serving(model.save(Path(folder) / "m"), asked.workers) as url:
-            wrong = differing(url, points[:CHECKED], expected)
-            seconds = asked.seconds or (3 if asked.short else 20)
-            found = measure(url, points, "features", 5, asked.clients, seconds)
-            wrong += differing(url, points[:CHECKED], expected)
-    print(f"{asked.clients} clients, {asked.workers} workers\n{found}")
-    print(f"wrong answers      {wrong:8d}")
-    failed = []
-    if found.errors or wrong:
-        failed.append("there were errors or wrong answers")
-    if asked.bounds and (found.per_second < PER_SECOND or found.p99 > P99):
-        failed.append(f"asked for were {PER_SECOND}/s or more and a p99 of {P99} ms or less")
+        saved = model.save(Path(folder) / "m")
+        for workers in asked.workers:
+            with serving(saved, workers) as url:
+                wrong = differing(url, points[:CHECKED], expected)
+                found = measure(url, points, "features", 5, asked.clients, seconds)
+                wrong += differing(url, points[:CHECKED], expected)
+            rates.append(found.per_second)
+            print(f"{asked.clients} clients, {workers} workers\n{found}")
+            print(f"wrong answers      {wrong:8d}")
+            print(f"against the first  {rates[-1] / rates[0]:8.2f}", flush=True)
+            if found.errors or wrong:
+                failed.add("there were errors or wrong answers")
+            if asked.bounds and (found.per_second < PER_SECOND or found.p99 > P99):
+                failed.add(f"asked for were {PER_SECOND}/s or more and a p99 of {P99} ms or less")
     if failed:
-        raise SystemExit("; ".join(failed))
+        raise SystemExit("; ".join(sorted(failed)))
 
 
 if __name__ == "__main__":
