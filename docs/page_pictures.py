@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.browser.driver import Browser, browsing, missing_programs  # noqa: E402
-from tests.service.test_serve import serving  # noqa: E402
+from tests.service.test_server import serving  # noqa: E402
 
 from dxml import TextTagger  # noqa: E402
 from dxml.data import load_texts  # noqa: E402

@@ -13,7 +13,7 @@ import pytest
 from dxml.tagging.tagger import TextTagger
 
 from ..service.conftest import FILLING, SIGNS
-from ..service.test_serve import serving
+from ..service.test_server import serving
 from .driver import Browser, browsing, missing_programs
 
 ODD = '<img src=x onerror="alert(1)"> & “Tide” 海'

@@ -12,7 +12,7 @@ import pytest
 from dxml.data import make_planted
 from dxml.joint import Joint
 
-from ..service.test_serve import serving
+from ..service.test_server import serving
 from .conftest import ODD, open_page
 from .driver import Browser
 

@@ -1,20 +1,19 @@
-"""The journal, and processes that share one."""
+"""Lessons: shared by workers, applied at a start, and taken up into the model's folder."""
 
 from __future__ import annotations
 
 import logging
 import shutil
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dxml.exceptions import ModelFormatError, ParameterError
+from dxml.exceptions import ParameterError
 from dxml.service import engine as engine_module
 from dxml.service.engine import Engine, Wanted, take_up, taken_up
-from dxml.tagging.journal import JOURNAL, Entry, Journal
+from dxml.tagging.journal import JOURNAL, Journal
 from dxml.tagging.tagger import TakenUp, TextTagger
 
 from .conftest import client_of, names_of
@@ -26,54 +25,6 @@ def first_name(engine: Engine, text: str) -> str:
     [rows] = engine.rank([Wanted([text], 1)])
     assert isinstance(rows, list)
     return rows[0][0][0]
-
-
-def test_entries_come_back_in_order(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j.sqlite")
-    assert (journal.last(), journal.after(0)) == (0, [])
-    assert journal.append("forget", {"id": "größe \ud83d\ude00"}) == 1
-    assert journal.append("forget", {"id": "b"}) == 2
-    other = Journal(tmp_path / "j.sqlite")
-    assert other.last() == 2
-    assert other.after(1) == [Entry(2, "forget", {"id": "b"})]
-    journal.close()
-    other.close()
-
-
-def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j.sqlite")
-    connection = journal._connection
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
-    journal.close()
-
-
-def test_looking_into_a_journal_leaves_the_file_alone(tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
-    journal = Journal(path)
-    assert not journal.has_lessons_after(0)
-    number = journal.append("forget", {"id": "a"})
-    for _ in range(3):
-        journal.append("reload", {"by": "one"})
-    journal.close()
-    before = path.stat().st_mtime_ns, path.read_bytes()
-    again = Journal(path)
-    assert again.has_lessons_after(number - 1) and not again.has_lessons_after(number)
-    again.close()
-    assert (path.stat().st_mtime_ns, path.read_bytes()) == before
-
-
-def test_files_that_are_no_journal(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("not a database, but long enough to be looked at " * 20)
-    with pytest.raises(ModelFormatError, match="cannot be opened as the journal"):
-        Journal(tmp_path / "text")
-    with pytest.raises(ModelFormatError, match="folder must be writable"):
-        Journal(tmp_path / "nowhere" / "j.sqlite")
-    newer = sqlite3.connect(tmp_path / "newer")
-    newer.execute("PRAGMA user_version=9")
-    newer.close()
-    with pytest.raises(ModelFormatError, match="written by a newer dxml"):
-        Journal(tmp_path / "newer")
 
 
 def test_two_workers_see_each_others_lessons(model: Path) -> None:
@@ -135,31 +86,6 @@ def lesson(*ids: str, label: str = "Fish soup") -> dict[str, list[Any]]:
     return {"texts": ["herring soup"] * len(ids), "labels": [[label]] * len(ids), "ids": list(ids)}
 
 
-def test_void_entries_are_dropped(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j.sqlite")
-    journal.append("learn", lesson("a", "b", "c"))
-    journal.append("unlabel", {"id": "a", "label": "Fish soup"})  # void: a is taught again
-    journal.append("reload", {"by": "one"})  # void: there is a later one
-    journal.append("forget", {"id": "b"})
-    journal.append("forget", {"id": "a"})  # void: a is taught again
-    journal.append("learn", lesson("a", label="Soup"))
-    journal.append("unlabel", {"id": "c", "label": "Fish soup"})
-    journal.append("reload", {"by": "two"})
-    assert journal.compact() == 3
-    left = [
-        Entry(1, "learn", lesson("c")),
-        Entry(4, "forget", {"id": "b"}),
-        Entry(6, "learn", lesson("a", label="Soup")),
-        Entry(7, "unlabel", {"id": "c", "label": "Fish soup"}),
-        Entry(8, "reload", {"by": "two"}),
-    ]
-    assert journal.after(0) == left
-    assert journal.compact() == 0 and journal.after(0) == left
-    assert journal.append("learn", lesson("c")) == 9
-    assert journal.compact() == 2 and [entry.number for entry in journal.after(0)] == [4, 6, 8, 9]
-    journal.close()
-
-
 def test_entries_that_are_dropped_while_they_are_looked_up(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,25 +104,6 @@ def test_entries_that_are_dropped_while_they_are_looked_up(
     monkeypatch.setattr(engine.journal, "last", meanwhile)
     engine.catch_up()
     assert [name for name, _ in engine.labels("New")] == ["New"] and not engine.labels("Old")
-
-
-def test_a_journal_of_the_first_version_is_taken_on(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / "j.sqlite")
-    old.execute(
-        "CREATE TABLE lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, "
-        "action TEXT NOT NULL, content TEXT NOT NULL)"
-    )
-    old.execute("INSERT INTO lessons VALUES (7, 0, 'forget', '{\"id\": \"a\"}')")
-    old.execute("PRAGMA user_version=1")
-    old.commit()
-    old.close()
-    one, two = Journal(tmp_path / "j.sqlite"), Journal(tmp_path / "j.sqlite")
-    assert one.after(0) == [Entry(7, "forget", {"id": "a"})]
-    assert one.identity == two.identity and len(one.identity) == 32
-    other = Journal(tmp_path / "other.sqlite")
-    assert other.identity != one.identity
-    for journal in (one, two, other):
-        journal.close()
 
 
 def state(engine: Engine) -> tuple[Any, ...]:
