@@ -183,7 +183,7 @@ def test_learn_takes_up_what_a_service_was_taught(model: Path) -> None:
     service.learn(["Suppe vom Hering"] * 2, [["Fischsuppe"]] * 2, ["x", "y"])
     service.forget("d0")
     done = run("learn", "--journal", "-m", model)
-    assert "took up what the service was taught: 91 texts known" in done.output
+    assert "applied what the service was taught: 91 texts known" in done.output
     tagger = TextTagger.load(model)
     assert tagger.tag("Suppe vom Hering", top=1)[0].name == "Fischsuppe"
     assert tagger.taken_up is not None and tagger.taken_up.number == service.applied == 2
@@ -198,7 +198,7 @@ def test_nothing_is_written_where_a_service_was_taught_nothing_new(
     service = Engine(model)
     service.learn(["Suppe vom Hering"], [["Fischsuppe"]], ["x"])
     service.close()
-    assert "took up what" in run("learn", "--journal", "-m", model).output
+    assert "applied what" in run("learn", "--journal", "-m", model).output
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in model.iterdir()}
     said = f"the service was taught nothing new; {model} stays as it is\n"
     for quiet, output in (([], said), (["-q"], "")):
@@ -209,11 +209,11 @@ def test_nothing_is_written_where_a_service_was_taught_nothing_new(
     more = write_jsonl(tmp_path / "more.jsonl", rows(1, start=90))
     done = run("learn", more, "--journal", "-m", model)
     assert "the service was taught nothing new; learnt 1 texts" in done.output
-    service = Engine(model)  # taught again, there is something to take up again
+    service = Engine(model)  # taught again, there is something to apply again
     service.forget("x")
     service.close()
     assert (
-        "took up what the service was taught: 91 texts"
+        "applied what the service was taught: 91 texts"
         in run("learn", "--journal", "-m", model).output
     )
 

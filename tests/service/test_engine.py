@@ -89,7 +89,7 @@ def test_a_lesson_is_learnt_after_those_that_others_wrote_meanwhile(
     monkeypatch.setattr(ServedTagger, "learnt", meanwhile)
     one.learn(["herring soup"], [["First"]], ["a"])
     assert [entry.content["ids"] for entry in one.journal.after(0)] == [["b"], ["a"]]
-    two.catch_up()
+    two.apply_pending()
     for engine in (one, two):
         assert engine.applied == 2
         assert [name for name, _ in engine.labels("")][-2:] == ["First", "Second"]
@@ -206,9 +206,9 @@ def test_every_worker_follows_and_nothing_comes_twice(model: Path, trained: Path
     learn(one, "d")
     deadline = time.monotonic() + 20
     while taught(two) != list("abcd") and time.monotonic() < deadline:
-        two.catch_up()
+        two.apply_pending()
     for engine in (one, two):
-        engine.catch_up()
+        engine.apply_pending()
         assert taught(engine) == list("abcd")
     learnt = [e.content["ids"] for e in one.journal.after(0) if e.action == "learn"]
     assert sorted(learnt) == [["a"], ["b"], ["c"], ["d"]]

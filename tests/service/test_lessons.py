@@ -1,4 +1,4 @@
-"""Lessons: shared by workers, applied at a start, and taken up into the model's folder."""
+"""Lessons: shared by workers, applied at a start, and kept with the saved model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from dxml.exceptions import ParameterError
 from dxml.service import engine as engine_module
-from dxml.service.engine import Engine, Wanted, take_up, taken_up
+from dxml.service.engine import Engine, Wanted, apply_journal, compact_journal
 from dxml.tagging.journal import JOURNAL, Journal
 from dxml.tagging.tagger import TakenUp, TextTagger
 
@@ -69,13 +69,13 @@ def test_a_reload_reaches_the_other_workers(model: Path) -> None:
     one, two = Engine(model), Engine(model)
     before = two.served
     one.reload()
-    two.catch_up()
+    two.apply_pending()
     deadline = time.monotonic() + 10
     while two.served is before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert two.served is not before
     after = one.served
-    assert one.catch_up() is after  # its own wish is not one for itself
+    assert one.apply_pending() is after  # its own wish is not one for itself
     with two._loading:
         pass
     one.close()
@@ -102,7 +102,7 @@ def test_entries_that_are_dropped_while_they_are_looked_up(
         return found
 
     monkeypatch.setattr(engine.journal, "last", meanwhile)
-    engine.catch_up()
+    engine.apply_pending()
     assert [name for name, _ in engine.labels("New")] == ["New"] and not engine.labels("Old")
 
 
@@ -124,14 +124,14 @@ def teach(model: Path) -> tuple[Any, ...]:
     return known
 
 
-def test_what_was_taken_up_is_not_taught_again(
+def test_applied_lessons_are_not_applied_again(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = teach(model)
     assert ("a", "Fish soup") in known and not any(text[0] == "doc/3" for text in known)
-    tagger = take_up(model)
+    tagger = apply_journal(model)
     tagger.save(model)
-    assert taken_up(model) == 1
+    assert compact_journal(model) == 1
     journal = Journal(model / JOURNAL)
     assert tagger.taken_up == TakenUp(journal.identity, 4)
     journal.append("learn", lesson("c"))
@@ -145,46 +145,48 @@ def test_what_was_taken_up_is_not_taught_again(
 
     monkeypatch.setattr(engine_module, "_apply", noting)
     engine = Engine(model)
-    assert applied == [5, 6]  # the reload that taking up asks for, and what came later
+    assert applied == [5, 6]  # the reload that compacting asks for, and what came later
     assert state(engine) == tuple(sorted([*known, ("c", "Fish soup")]))
     assert engine.applied == 6
     engine.close()
     journal.close()
 
 
-def test_whatever_is_killed_while_lessons_are_taken_up_nothing_is_lost(model: Path) -> None:
+def test_whatever_is_killed_while_lessons_are_applied_nothing_is_lost(model: Path) -> None:
     known = teach(model)
-    take_up(model)  # killed before the model was saved
+    apply_journal(model)  # killed before the model was saved
     for _ in range(2):
         engine = Engine(model)
         assert state(engine) == known
         engine.close()
-    take_up(model).save(model)  # killed before the journal was told
+    apply_journal(model).save(model)  # killed before the journal was told
     engine = Engine(model)
     assert (state(engine), engine.applied) == (known, 4)
     engine.close()
-    take_up(model).save(model)  # and once more, whole
-    taken_up(model)
+    apply_journal(model).save(model)  # and once more, whole
+    compact_journal(model)
     engine = Engine(model)
     assert (state(engine), first_name(engine, "soup of herring")) == (known, "Fish soup")
     engine.close()
 
 
-def test_another_model_learns_what_an_older_one_had_taken_up(model: Path, trained: Path) -> None:
+def test_another_model_learns_lessons_that_an_older_one_had_applied(
+    model: Path, trained: Path
+) -> None:
     known = teach(model)
-    take_up(model).save(model)
-    taken_up(model)
+    apply_journal(model).save(model)
+    compact_journal(model)
     TextTagger.load(trained).save(model)  # trained anew: it knows of no lessons
     engine = Engine(model)
     assert state(engine) == known
     engine.close()
     with pytest.raises(ParameterError, match=f"has no {JOURNAL}; no service was taught anything"):
-        take_up(trained)
+        apply_journal(trained)
 
 
 def test_the_mark_is_of_one_journal(model: Path) -> None:
     teach(model)
-    take_up(model).save(model)
+    apply_journal(model).save(model)
     for path in model.glob(f"{JOURNAL}*"):
         path.unlink()
     journal = Journal(model / JOURNAL)
@@ -195,11 +197,11 @@ def test_the_mark_is_of_one_journal(model: Path) -> None:
     engine.close()
 
 
-def test_a_running_service_goes_on_with_the_model_that_took_its_lessons_up(model: Path) -> None:
+def test_a_running_service_goes_on_with_the_model_that_has_applied_its_lessons(model: Path) -> None:
     with client_of(model) as client:
         client.post("/learn", json=SOUP)
-        take_up(model).save(model)
-        taken_up(model)
+        apply_journal(model).save(model)
+        compact_journal(model)
         before = client.app.state.service.engine.served  # type: ignore[attr-defined]
         assert client.post("/learn", json=lesson("c")).status_code == 200
         deadline = time.monotonic() + 20
@@ -211,8 +213,8 @@ def test_a_running_service_goes_on_with_the_model_that_took_its_lessons_up(model
         assert client.get("/health").json()["points"] == 83
 
 
-def test_a_model_of_features_takes_nothing_up(trained_joint: Path, tmp_path: Path) -> None:
+def test_a_model_of_features_applies_nothing(trained_joint: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(trained_joint, tmp_path / "m"))
     Journal(model / JOURNAL).close()
     with pytest.raises(ParameterError, match="holds a model of features, which learns no lessons"):
-        take_up(model)
+        apply_journal(model)

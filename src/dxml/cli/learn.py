@@ -26,9 +26,7 @@ def learn(
     unlabel: tuple[str, str] | None = typer.Option(
         None, "--unlabel", metavar="ID LABEL", help="Take a wrong label off a text."
     ),
-    journal: bool = typer.Option(
-        False, "--journal", help="First take up what a service was taught."
-    ),
+    journal: bool = typer.Option(False, "--journal", help="First apply what a service was taught."),
     catch_up: bool = typer.Option(
         False, "--catch-up", help="Then train the parts on, with all texts."
     ),
@@ -46,7 +44,7 @@ def learn(
     New texts vote at once, and labels that are new are predicted from now on. A
     text whose id is known takes the place of the old one. Columns are those that
     the model was trained on, unless given. The model's folder is replaced in one
-    step, when all went well; where there is nothing new to take up, it stays.
+    step, when all went well; where there is nothing new to apply, it stays.
     Of several programs that teach one model each waits for the others, so that
     nothing is lost.
     """
@@ -57,7 +55,7 @@ def learn(
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
     from dxml.progress import open_progress
-    from dxml.service.engine import has_new_lessons, take_up, taken_up
+    from dxml.service.engine import apply_journal, compact_journal, has_new_lessons
     from dxml.tagging.tagger import TextTagger
 
     more_to_do = data is not None or forget or unlabel or catch_up or refit
@@ -83,8 +81,8 @@ def learn(
             return
         said = []
         if lessons:
-            tagger = take_up(model)
-            said.append("took up what the service was taught")
+            tagger = apply_journal(model)
+            said.append("applied what the service was taught")
         elif journal:
             said.append("the service was taught nothing new")
         reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
@@ -116,7 +114,7 @@ def learn(
                 said.append("trained all parts again")
             tagger.save(model)
             if journal:
-                taken_up(model)
+                compact_journal(model)
         if not quiet:
             seconds = time.perf_counter() - start
             typer.echo(f"{'; '.join(said)}: {len(tagger.ids_):,} texts known, in {seconds:.1f} s")

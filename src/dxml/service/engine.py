@@ -31,8 +31,8 @@ __all__ = [
     "Ranked",
     "Wanted",
     "has_new_lessons",
-    "take_up",
-    "taken_up",
+    "apply_journal",
+    "compact_journal",
 ]
 
 MERGED = 1000  # texts of several lessons learnt in one go
@@ -102,12 +102,12 @@ class Engine:
         self._name = secrets.token_hex(8)
         self.loads = 1
         self.served, self.applied, self._saved_labels = self._load(self.journal)
-        self.catch_up()
+        self.apply_pending()
 
     def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
         """Rank the points of several requests in one go; a request that is wrong gets its error."""
         with self._computing:
-            served = self.catch_up()
+            served = self.apply_pending()
             answers: list[Ranked] = [[] for _ in wanted]
             good = []
             for i, request in enumerate(wanted):
@@ -123,14 +123,14 @@ class Engine:
     def explain(self, point: Point, top: int) -> list[dict[str, Any]]:
         """Why a point gets its labels."""
         with self._computing:
-            served = self.catch_up()
+            served = self.apply_pending()
             served.check([point])
             return served.explain(point, top)
 
     def labels(self, query: str) -> list[tuple[str, int]]:
         """Labels whose names hold the query, most frequent first, with their points."""
         with self._computing:
-            return self.catch_up().labels(query)
+            return self.apply_pending().labels(query)
 
     def learn(
         self,
@@ -189,9 +189,9 @@ class Engine:
         if number == self.applied + 1:
             self.served, self.applied = after, number
         else:  # others have written meanwhile, and theirs comes first
-            self.catch_up()
+            self.apply_pending()
 
-    def catch_up(self) -> Served:
+    def apply_pending(self) -> Served:
         """Apply what is new in the journal, whoever wrote it; the model as it is then."""
         with self._computing:
             if (last := self.journal.last()) != self.applied:
@@ -222,7 +222,7 @@ class Engine:
                 self.journal, self.served, self.applied = new, served, applied
                 self._saved_labels = saved_labels
                 self.loads += 1
-                self.catch_up()
+                self.apply_pending()
             if announce:
                 new.append("reload", {"by": self._name})
             if announce and new is not old:  # for those that still have it open
@@ -242,7 +242,7 @@ class Engine:
     def _take_over(self, journal: Journal, served: Served) -> None:
         """Lessons that were kept in a journal whose folder was replaced, into another."""
         if journal is not self.journal:
-            known = served.taken_up_from(self.journal.identity)
+            known = served.applied_from(self.journal.identity)
             if n := journal.take_over(self.journal, known):
                 _log.warning("%s was replaced; it took over %d lessons", journal.path, n)
 
@@ -259,7 +259,7 @@ class Engine:
         self.journal.close()
 
     def _teachable(self) -> ServedTagger:
-        served = self.catch_up()
+        served = self.apply_pending()
         if not isinstance(served, ServedTagger):
             message = "this model takes features, so it cannot be taught texts."
             raise ServiceError("conflict", message)
@@ -276,7 +276,7 @@ class Engine:
             self._take_over(journal, served)
             last = journal.last()
         saved_labels = len(served.names)
-        known = served.taken_up_from(journal.identity)
+        known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # ranks a point: the first request need not wait for the compiler
             served.joint.predict_topk(served.joint.train_features_[:1], 1)
@@ -327,10 +327,10 @@ def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
 
 
 def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
-    """Whether a service of a folder was taught anything that its tagger has not taken up yet."""
+    """Whether a service of a folder was taught anything that its saved tagger does not know."""
     journal = Journal(_journal_in(folder))
     try:
-        known = ServedTagger(tagger).taken_up_from(journal.identity)
+        known = ServedTagger(tagger).applied_from(journal.identity)
         return journal.has_lessons_after(known)
     finally:
         journal.close()
@@ -343,11 +343,12 @@ def _journal_in(folder: str | Path) -> Path:
     return path
 
 
-def take_up(folder: str | Path) -> TextTagger:
-    """The tagger of a folder with all that a service was taught, which it says when it is saved.
+def apply_journal(folder: str | Path) -> TextTagger:
+    """The tagger of a folder with all lessons of its journal applied; the caller saves it.
 
-    A service that opens it then applies only what is taught later. Whatever is killed on the way
-    there, the folder holds the old model or the new one, each with the entry it goes up to.
+    The saved tagger records the last entry that was applied. A service that opens it applies only
+    later ones. The folder is replaced in one step, so a process that is killed leaves either the
+    old tagger or the new one, each with its own record.
     """
     check_method(folder)
     engine = Engine(folder, _journal_in(folder))
@@ -361,8 +362,10 @@ def take_up(folder: str | Path) -> TextTagger:
         engine.close()
 
 
-def taken_up(folder: str | Path) -> int:
-    """When the tagger of `take_up` is saved: drop entries that are void, and have services reload.
+def compact_journal(folder: str | Path) -> int:
+    """Drop the journal's void entries and have services reload.
+
+    Call it when the tagger of `apply_journal` is saved.
 
     Returns
     -------

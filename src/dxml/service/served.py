@@ -65,7 +65,7 @@ class Served(ABC):
         """A label's description and parents, where they are known."""
         return {}
 
-    def taken_up_from(self, journal: str) -> int:
+    def applied_from(self, journal: str) -> int:
         """The last entry of a journal that the saved model knew already; 0: none."""
         return 0
 
@@ -137,7 +137,7 @@ class ServedTagger(Served):
         about = {"description": known.descriptions[name], "parents": list(known.parents[name])}
         return {what: value for what, value in about.items() if value}
 
-    def taken_up_from(self, journal: str) -> int:
+    def applied_from(self, journal: str) -> int:
         """The last entry of a journal that the saved model knew already; 0: none."""
         known = self.tagger.taken_up
         return known.number if known is not None and known.journal == journal else 0
