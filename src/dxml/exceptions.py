@@ -9,13 +9,16 @@
     ├── NotFittedError       predict before fit (also a ValueError and an AttributeError)
     └── ModelFormatError     a model folder is missing, damaged or newer (also a ValueError)
 
-A message is one sentence or two: what was expected, what came, what to do.
+A message is one sentence or two: what was expected, what came, what to do. Where a remedy has
+another name on the command line than in Python, the place that raises gives both: `advise`.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
     "DataFormatError",
@@ -24,8 +27,12 @@ __all__ = [
     "ModelFormatError",
     "NotFittedError",
     "ParameterError",
+    "advise",
+    "command_line_advice",
     "did_you_mean",
 ]
+
+_for_command_line: ContextVar[bool] = ContextVar("_for_command_line", default=False)
 
 
 class DxmlError(Exception):
@@ -63,3 +70,25 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+
+
+@contextmanager
+def command_line_advice() -> Iterator[None]:
+    """Inside, messages name options of the command line in place of Python's parameters."""
+    before = _for_command_line.set(True)
+    try:
+        yield
+    finally:
+        _for_command_line.reset(before)
+
+
+def advise(python: str, command_line: str) -> str:
+    """The part of a message that says what to do, in the terms that its reader can use.
+
+    >>> advise("skip_bad_rows=True", "--skip-bad-rows")
+    'skip_bad_rows=True'
+    >>> with command_line_advice():
+    ...     advise("skip_bad_rows=True", "--skip-bad-rows")
+    '--skip-bad-rows'
+    """
+    return command_line if _for_command_line.get() else python

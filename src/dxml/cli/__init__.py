@@ -24,8 +24,7 @@ from dxml.cli import (
     serve,
     train,
 )
-from dxml.cli._words import in_options
-from dxml.exceptions import DxmlError
+from dxml.exceptions import DxmlError, command_line_advice
 
 __all__ = ["app", "main"]
 
@@ -51,11 +50,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    pass
+    context.with_resource(command_line_advice())
 
 
 app.command("train")(train.train)
@@ -82,7 +82,7 @@ def main() -> None:
     try:
         app()
     except DxmlError as error:
-        typer.echo(f"error: {in_options(str(error))}", err=True)
+        typer.echo(f"error: {error}", err=True)
         sys.exit(2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

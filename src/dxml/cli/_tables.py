@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml.cli._words import in_options
 from dxml.exceptions import DataFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class Reading:
         )
         if table.skipped:
             bad = "1 bad row" if table.skipped == 1 else f"{table.skipped:,} bad rows"
-            typer.echo(f"{bad} skipped; {in_options(table.problems[0])}", err=True)
+            typer.echo(f"{bad} skipped; {table.problems[0]}", err=True)
         return table
 
     def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:

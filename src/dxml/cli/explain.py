@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dxml.cli._model import load_tagger
 from dxml.cli._options import MODEL
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def explain(
     by how much; the training texts that voted for it, with their similarity and
     their labels. The model must be a tagger.
     """
-    from dxml.tagging.tagger import TextTagger
 
-    tagger = TextTagger.load(model)
+    tagger = load_tagger(model)
     whole = sys.stdin.read() if text == "-" else text
     found = tagger.explain(whole, top, n_words=words, n_neighbours=neighbours)
     if tagger.without_known_words([whole]):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dxml.cli._model import load_tagger
 from dxml.cli._options import MODEL
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ def labels(
     With each: the texts that carry it, and, where the tagger was trained with
     --label-info, the way to it through broader labels and its description.
     """
-    from dxml.tagging.tagger import TextTagger
 
-    found = _found(TextTagger.load(model), (query or "").casefold())
+    found = _found(load_tagger(model), (query or "").casefold())
     if as_json:
         for each in found[:top]:
             typer.echo(json.dumps(each, ensure_ascii=False))

@@ -51,12 +51,12 @@ def learn(
     import time
 
     from dxml._core.locking import folder_lock
+    from dxml.cli._model import load_tagger
     from dxml.cli._output import check_folder
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
     from dxml.progress import open_progress
     from dxml.service.engine import apply_journal, compact_journal, has_new_lessons
-    from dxml.tagging.tagger import TextTagger
 
     more_to_do = data is not None or forget or unlabel or catch_up or refit
     if not (more_to_do or journal):
@@ -73,7 +73,7 @@ def learn(
         typer.echo(f"waiting for another program that writes to {model}", err=True)
 
     with folder_lock(model, timeout=timeout, waiting=waiting):
-        tagger = TextTagger.load(model)
+        tagger = load_tagger(model)
         lessons = journal and has_new_lessons(model, tagger)
         if journal and not (lessons or more_to_do):
             if not quiet:

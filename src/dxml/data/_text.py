@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dxml.data import _parse
-from dxml.exceptions import DataFormatError
+from dxml.exceptions import DataFormatError, advise
 from dxml.text.files import TextFile
 
 _MAX_ID = 2**31 - 1  # where no header gives a limit
@@ -25,7 +25,8 @@ def read_header(file: TextFile, fields: str) -> list[int]:
     if len(words) != expected or not all(re.fullmatch(rb"\d{1,18}", word) for word in words):
         file.fail(
             f"expected the header '{fields}' ({expected} whole numbers), found {_show(line)}. "
-            "Choose another format= if the file has no such header",
+            f"{advise('Choose another format= if the file', 'Name the file .svm if it')} "
+            "has no such header",
             line=1,
         )
     sizes = [int(word) for word in words]
@@ -234,9 +235,10 @@ def _fail_at(file: TextFile, chunk: bytes, layout: Layout, report: NDArray[np.in
             "expected a finite number. Replace it or leave the pair out"
         )
     else:
+        other = advise("choose another format=", "name the file after its format")
         what = (
             f"expected a pair '{layout.pair}:value' such as '12:0.5', found {_show(token)}. "
-            "Correct the line, or choose another format="
+            f"Correct the line, or {other}"
         )
     file.fail(what, line)
 

@@ -31,7 +31,7 @@ from scipy.sparse import csr_matrix, load_npz
 from dxml.data._text import Layout, read_header, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.data.dataset import Dataset
-from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
+from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
 from dxml.text.files import open_text, plain_suffix
 
@@ -67,10 +67,11 @@ def recognise(path: str | Path) -> Format:
             f"{text}: the format cannot be told from the suffix {suffix!r}. A table of texts is "
             "for a tagger: dxml train with --text and --labels, or dxml.TextTagger."
         )
-    raise DataFormatError(
-        f"{text}: the format cannot be told from the suffix {suffix!r}. "
-        f"Say format=, one of {', '.join(get_args(Format))}."
+    remedy = advise(
+        f"Say format=, one of {', '.join(get_args(Format))}.",
+        "Names of features end in .txt, .svm or .libsvm, or are two: X.npz,Y.npz.",
     )
+    raise DataFormatError(f"{text}: the format cannot be told from the suffix {suffix!r}. {remedy}")
 
 
 def _chosen(path: str | Path, format: str | None) -> str:

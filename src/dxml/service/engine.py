@@ -30,9 +30,9 @@ __all__ = [
     "Learnt",
     "Ranked",
     "Wanted",
-    "has_new_lessons",
     "apply_journal",
     "compact_journal",
+    "has_new_lessons",
 ]
 
 MERGED = 1000  # texts of several lessons learnt in one go

@@ -38,7 +38,7 @@ from sklearn.base import BaseEstimator
 
 from dxml._core.arrays import Arrays
 from dxml._core.params import Range, check_params
-from dxml.exceptions import DataFormatError, NotFittedError, ParameterError
+from dxml.exceptions import DataFormatError, NotFittedError, ParameterError, advise
 from dxml.progress import SILENT, Progress
 from dxml.text._counting import count_terms, join_rows, learn_terms
 from dxml.text._tokens import WORD, Cut, Find, GramIds, TermIds, WordIds, find_words
@@ -134,7 +134,7 @@ class TextFeatures(BaseEstimator):
         if counts and not any(matrix.shape[1] for matrix in counts):
             raise DataFormatError(
                 f"no word stands in {self.min_df} or more of the {len(texts)} texts. "
-                "Lower min_df, or give more texts."
+                f"Lower {advise('min_df', 'it with --set min_df=1')}, or give more texts."
             )
         self._vocabularies = [vocabulary for vocabulary, _, _ in kinds]
         self.idf_ = np.concatenate([np.empty(0, np.float32), *(idf for _, idf, _ in kinds)])

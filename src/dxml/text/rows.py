@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
+from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
 from dxml.text.files import TextFile, open_text, plain_suffix
 
@@ -62,7 +62,8 @@ class Problems:
         """Raise ``{where}: {what}.``, or count it."""
         message = f"{where}: {what}."
         if not self.skip:
-            raise DataFormatError(f"{message} Or leave such rows out with skip_bad_rows=True.")
+            option = advise("skip_bad_rows=True", "--skip-bad-rows")
+            raise DataFormatError(f"{message} Or leave such rows out with {option}.")
         self.count += 1
         if len(self.messages) < _MAX_MESSAGES:
             self.messages.append(message)
@@ -75,9 +76,12 @@ def recognise(path: Path, format: str | None = None) -> TableFormat:
         suffix = plain_suffix(path)
         if suffix in _SUFFIXES:
             return _SUFFIXES[suffix]
+        remedy = advise(
+            f"Say format=, one of {', '.join(known)}.",
+            "The name of a table of texts ends in .jsonl, .csv, .tsv or .parquet.",
+        )
         raise DataFormatError(
-            f"{path}: the format cannot be told from the suffix {suffix!r}. "
-            f"Say format=, one of {', '.join(known)}."
+            f"{path}: the format cannot be told from the suffix {suffix!r}. {remedy}"
         )
     if format not in known:
         raise ParameterError(f"unknown format {format!r}{did_you_mean(format, known)}")
@@ -134,10 +138,8 @@ def _check_mark(file: TextFile, encoding: str) -> None:
     """Raise an error for a UTF-16 byte order mark where another encoding is expected."""
     two_bytes_or_more = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     if file.starts_with(_UTF16_MARKS) and not two_bytes_or_more:
-        file.fail(
-            f"expected {encoding.upper()}, found the byte order mark of UTF-16. "
-            "Say encoding='utf-16'"
-        )
+        option = advise("encoding='utf-16'", "--encoding utf-16")
+        file.fail(f"expected {encoding.upper()}, found the byte order mark of UTF-16. Say {option}")
 
 
 def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:
@@ -149,7 +151,7 @@ def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str
     except UnicodeDecodeError as error:
         file.fail(
             f"bytes that are not {error.encoding.upper()} ({error.reason}). "
-            "Say which encoding the file has with encoding="
+            f"Say which encoding the file has with {advise('encoding=', '--encoding')}"
         )
 
 
@@ -173,9 +175,10 @@ def _undecoded(text: str, encoding: str) -> str | None:
     if text.isascii() or not (found := _UNDECODED.search(text)):
         return None
     byte = ord(found.group()) - 0xDC00
+    example = advise("encoding='cp1252'", "--encoding cp1252")
     return (
         f"byte 0x{byte:02x} is not {encoding.upper()}. "
-        "Say which encoding the file has, such as encoding='cp1252' (Western Windows)"
+        f"Say which encoding the file has, such as {example} (Western Windows)"
     )
 
 
