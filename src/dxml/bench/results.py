@@ -1,4 +1,4 @@
-"""Stored results: one folder a run, written beside and renamed, so that none is ever half there.
+"""Stored results: one folder a run, written under another name and renamed when complete.
 
 ::
 

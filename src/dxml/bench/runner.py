@@ -23,7 +23,7 @@ from dxml.bench.worker import Settings, carry_out, failure
 __all__ = ["Event", "run_experiment", "to_do"]
 
 WORKER = (sys.executable, "-m", "dxml.bench.worker")
-_TAIL = 1500  # characters of a dead process's last words that are kept
+_TAIL = 1500  # last characters of a failed process's output that are kept
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _collect(process: _Process, store: Store, settings: Settings) -> Stored:
 
 
 class _Clock:
-    """Guesses the time left from the runs that have ended."""
+    """Estimates the time left from the runs that have ended."""
 
     def __init__(self, wanted: list[Run], total: int, jobs: int) -> None:
         self._waiting = dict.fromkeys(wanted)

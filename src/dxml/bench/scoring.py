@@ -26,7 +26,7 @@ KS = (1, 3, 5)
 
 @dataclass(frozen=True)
 class Truth:
-    """What a ranking is held against."""
+    """The true labels of the test points, and label frequencies."""
 
     Y: sp.csr_matrix
     inverse_propensity: npt.NDArray[np.float64]

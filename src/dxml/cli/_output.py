@@ -1,4 +1,4 @@
-"""Where output goes: looked at before the work is done, written in one step after it."""
+"""Output files: checked before the work is done, replaced in one step after it."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _written_through(path: Path) -> bool:
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside and rename it, so that it is never there by halves."""
+    """Write a temporary file and rename it, so that the file is complete at any moment."""
     through = _written_through(path)
     try:
         with nullcontext(path) if through else replacing(path) as beside, beside.open("wb") as file:
             write(file)
     except OSError as error:
-        error.filename = str(path)  # a full disk names no file
+        error.filename = str(path)  # the error of a full disk has no file name
         raise

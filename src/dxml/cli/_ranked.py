@@ -1,4 +1,4 @@
-"""DATA ranked by a saved model, with the truth beside it: what commands that judge start from."""
+"""A ranking of DATA by a saved model and the true labels, for commands that evaluate."""
 
 from __future__ import annotations
 

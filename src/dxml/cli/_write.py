@@ -46,7 +46,7 @@ def write_predictions(
     names : sequence, optional
         Of the labels; their numbers are written by default.
     table : TextTable, optional
-        Where the points come from, for what they go by; they are counted from 0 by default.
+        The table of the points, which has their names; by default points are counted from 0.
     score : str
         What the score of a label is called.
     """

@@ -1,9 +1,10 @@
 """The service: a saved model behind HTTP, which can be taught while it answers.
 
-``served`` is a model as the service sees it, ``store`` the journal of what was taught, ``engine``
-both of them together, ``batching`` ranks what many clients send in one go, ``limits``, ``access``,
-``errors`` and ``metrics`` are what their names say, ``schemas`` what is sent and answered, ``app``
-the routes, ``pages`` the page for a person and ``label_maps`` the map on it, ``server`` the
-processes.
+``served`` wraps a saved model. ``engine`` combines it with the journal of lessons, which is in
+``dxml.tagging.journal``. ``batching`` ranks the requests of many clients together. ``schemas`` has
+the types of requests and answers, ``app`` the routes, ``pages`` the page for people and ``/docs``,
+``label_maps`` the map on the page, ``server`` the processes. ``limits``, ``access``, ``errors`` and
+``metrics`` are what their names say.
+
 FastAPI and uvicorn come with ``pip install 'dxml[serve]'``; ``app`` and ``schemas`` need them.
 """

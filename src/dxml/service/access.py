@@ -22,9 +22,9 @@ from dxml.service.limits import App, Message, Receive, Send, refuse
 
 __all__ = ["HostCheck", "check_token", "check_write", "host_name", "is_loopback"]
 
-ANY = "*"  # as a name: all
+ANY = "*"  # allows every name
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
-_PASSED_ON = frozenset({"forwarded", "via", "x-real-ip"})  # and all that begin with x-forwarded
+_PASSED_ON = frozenset({"forwarded", "via", "x-real-ip"})  # and x-forwarded-…
 
 
 def is_loopback(host: str) -> bool:
@@ -96,7 +96,7 @@ def check_write(token: str | None, peer: str, headers: Mapping[str, str]) -> Non
 
 
 def _why_not_local(peer: str, headers: Mapping[str, str]) -> str | None:
-    """What tells that a request was not made on this machine, by its user."""
+    """The reason why a request does not count as made on this machine; None where it does."""
     host = headers.get("host", "")
     if not host or not is_loopback(host_name(host)):
         return "this request is addressed to another name"
@@ -127,7 +127,7 @@ class HostCheck:
         self.names = {name.lower() for name in names}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Look at the header, then let the others have the request."""
+        """Check the header ``Host``, then pass the request on."""
         try:
             if scope["type"] == "http":
                 self._check([value for name, value in scope["headers"] if name == b"host"])

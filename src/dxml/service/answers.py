@@ -1,4 +1,4 @@
-"""JSON as it is sent."""
+"""JSON answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["JSONAnswer"]
 
 
 class JSONAnswer(JSONResponse):
-    """In UTF-8, or in ASCII where a name holds half a character, which UTF-8 cannot write.
+    """JSON in UTF-8, or in ASCII where a name holds a lone surrogate, which UTF-8 cannot encode.
 
     Tables with such names are refused, but older models and other sources may have them.
     """

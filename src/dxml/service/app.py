@@ -38,7 +38,7 @@ from dxml.service.pages import add_pages
 __all__ = ["create_app"]
 
 COMPRESSED = 4096  # bytes of an answer from which on it is compressed, where the client takes that
-TOLD = 100  # errors of one body that are looked at
+MAX_ERRORS = 100  # with more errors in a body, only their number is reported
 
 Answer = TypeVar("Answer")
 Sent = TypeVar("Sent", bound=BaseModel)
@@ -61,8 +61,8 @@ def create_app(
     model : str or Path
         The folder of a `TextTagger`, or of a `Joint`.
     token : str, optional
-        What a request that changes something must bring; without it such requests are taken only
-        from this machine, see `dxml.service.access`.
+        Bearer token that requests which change the model must send. Without it such requests are
+        accepted from this machine only, see `dxml.service.access`.
     limits : Limits, optional
     journal : str or Path, optional
         Where lessons are kept; in the model's folder by default.
@@ -117,7 +117,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        """From start to stop; SIGHUP reloads the model."""
+        """Run from the start of the service to its end; SIGHUP reloads the model."""
         loop = asyncio.get_running_loop()
         reloading: set[asyncio.Task[None]] = set()
 
@@ -127,9 +127,9 @@ class Service:
             task.add_done_callback(reloading.discard)
 
         with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
-            loop.add_signal_handler(signal.SIGHUP, reload)  # in the main thread only
+            loop.add_signal_handler(signal.SIGHUP, reload)  # works in the main thread only
         gc.collect()
-        gc.freeze()  # what is loaded by now need not be looked through again and again
+        gc.freeze()  # the garbage collector need not scan the loaded model
         yield
         gc.unfreeze()
         await self.batcher.close()
@@ -165,7 +165,7 @@ class Service:
         return await self.within(asyncio.to_thread(_parsed, kind, body))
 
     async def reload(self) -> None:
-        """Load the model beside and swap, in another thread than the engine's."""
+        """Load the model again and swap, in another thread than the engine's."""
         await asyncio.get_running_loop().run_in_executor(None, self.engine.reload)
 
     async def _reload_quietly(self) -> None:
@@ -181,7 +181,7 @@ class Service:
 
 
 def _use_threads(count: int | None) -> None:
-    """Numba's number is one of the thread that asks, torch's one of the process."""
+    """Set the number of threads: numba's is of the calling thread, torch's of the process."""
     if count is not None:
         import numba
         import torch
@@ -307,7 +307,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _json_only(request: Request) -> None:
-    """Refuse what a form of any page could send."""
+    """Refuse content types that a form on any web page could send."""
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != "application/json":
         raise ServiceError(
@@ -318,11 +318,11 @@ def _json_only(request: Request) -> None:
 
 
 def _parsed(kind: type[Sent], body: bytes) -> Sent:
-    """Read and checked in one go: of a point with many features this is most of the work."""
+    """Parse and validate a body in one step, which is most of the work of a request."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        if (n := error.error_count()) > TOLD:  # to word them takes longer than to find them
+        if (n := error.error_count()) > MAX_ERRORS:
             message = f"{n:,} fields or values are wrong. /docs says what is taken."
             raise ServiceError("invalid", message) from None
         found = error.errors(include_url=False, include_context=False, include_input=False)
@@ -332,7 +332,7 @@ def _parsed(kind: type[Sent], body: bytes) -> Sent:
 
 
 async def _explained(service: Service, points: list[Any], top: int) -> list[list[dict[str, Any]]]:
-    """One by one, so that other requests get their turn in between."""
+    """Explain points one by one, so that other requests are answered in between."""
     return [await service.run(service.engine.explain, point, top) for point in points]
 
 
@@ -385,7 +385,7 @@ def _gauges(service: Service) -> dict[str, tuple[str, float]]:
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Of the model in it; files that go away meanwhile count nothing."""
+    """Size of the model's files in a folder; files that disappear meanwhile are left out."""
     size = 0
     for path in (folder / "config.json", *folder.glob("*.safetensors")):
         with contextlib.suppress(FileNotFoundError):

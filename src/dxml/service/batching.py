@@ -55,7 +55,7 @@ class Batcher:
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def submit(self, wanted: Wanted) -> list[Labels]:
-        """The labels of the points, when their turn has come."""
+        """Queue the points of a request; returns their labels once they are ranked."""
         if self._queued and self._queued + len(wanted.points) > self.waiting:
             raise ServiceError("busy", f"{self._queued:,} texts are waiting. Try again later.")
         future: asyncio.Future[list[Labels]] = asyncio.get_running_loop().create_future()
@@ -66,7 +66,7 @@ class Batcher:
         return await future
 
     async def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel what is still queued."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -85,7 +85,7 @@ class Batcher:
                 continue
             self.count_batch(sum(len(request.points) for request in wanted))
             for (_, future), answer in zip(batch, answers, strict=True):
-                if future.done():  # given up meanwhile
+                if future.done():  # cancelled or timed out meanwhile
                     continue
                 if isinstance(answer, Exception):
                     future.set_exception(answer)
@@ -93,7 +93,7 @@ class Batcher:
                     future.set_result(answer)
 
     def _next(self) -> list[tuple[Wanted, asyncio.Future[list[Labels]]]]:
-        """The requests that are ranked next; those that were given up are dropped."""
+        """The requests of the next batch; cancelled ones are dropped."""
         batch: list[tuple[Wanted, asyncio.Future[list[Labels]]]] = []
         size = 0
         while self._queue:

@@ -1,7 +1,7 @@
 """Connections of the server: a request's head must come in time, and answers leave at once.
 
-Uvicorn closes connections that are idle between requests, but waits for ever for the rest of a head
-that was begun, or for one that never is.
+Uvicorn closes connections that are idle between requests, but sets no time limit for the first
+head of a connection, nor for the rest of a head that was begun.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichever is installed
-    """Uvicorn's own, with a limit for the head of a request."""
+    """Uvicorn's connection with a time limit for the head of a request."""
 
     head_seconds: ClassVar[float] = 10.0
     """From the first byte of a head to its last, and from a connection's start to its first."""
@@ -26,16 +26,16 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Wait for the first head."""
+        """Start the time limit for the first head."""
         super().connection_made(transport)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
-            # asyncio does so only where the listening socket was made for TCP by its number
+            # asyncio sets TCP_NODELAY only if the listening socket has proto IPPROTO_TCP
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Take some bytes: the rest of a head, part of the next one, or of a body."""
+        """Read bytes of a head or a body; a complete head stops the time limit."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
@@ -44,7 +44,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the time limit."""
         self._stop_waiting()
         super().connection_lost(exc)
 

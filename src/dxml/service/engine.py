@@ -1,8 +1,8 @@
-"""The model and its journal together: ranks, explains, learns, and puts another model in place.
+"""The model and its journal together: ranks, explains, learns, and loads another model.
 
-Before anything is answered, the lessons that any process has written since are applied. One thing
-is computed at a time: numba's threads must not be started from two threads at once. What is loaded
-beside takes the lock only for each piece of work, so requests are answered meanwhile.
+Before each answer the lessons that any process has added to the journal are applied. A lock lets
+one thread compute at a time: numba's threads must not be started from two threads at once. Loading
+a model holds the lock only for each step, so requests are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "has_new_lessons",
 ]
 
-MERGED = 1000  # texts of several lessons learnt in one go
+MERGED = 1000  # most texts of successive lessons that are learnt together
 
 Labels = list[tuple[str, float]]
 """Names and probabilities, best first."""
@@ -55,9 +55,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What became of a lesson: the ids of its texts, and the labels nobody had known.
+    """The result of a lesson: the ids of its texts, and the labels that were new.
 
-    Texts without a known word, by their ids, are kept, but change nothing.
+    `without_known_words` lists ids of texts without a known word. They are kept, but no prediction
+    changes by them.
     """
 
     ids: list[str]
@@ -82,7 +83,7 @@ class Engine:
     served : Served
         The model as it is now; it is replaced, never changed.
     applied : int
-        The last entry of the journal that it knows.
+        Number of the last journal entry that is applied to it.
     loads : int
         How often a model was opened.
     """
@@ -95,7 +96,7 @@ class Engine:
     ) -> None:
         self.folder = Path(folder)
         self.limits = limits or Limits()
-        check_method(self.folder)  # before a journal is made where no model is
+        check_method(self.folder)  # no journal is made in a folder without a model
         self.journal = Journal(self.folder / JOURNAL if journal is None else journal)
         self._computing = threading.RLock()
         self._loading = threading.Lock()
@@ -188,11 +189,11 @@ class Engine:
         number = self.journal.append(action, content)
         if number == self.applied + 1:
             self.served, self.applied = after, number
-        else:  # others have written meanwhile, and theirs comes first
+        else:  # another process has added entries, which are applied first
             self.apply_pending()
 
     def apply_pending(self) -> Served:
-        """Apply what is new in the journal, whoever wrote it; the model as it is then."""
+        """Apply the journal's entries that are not applied yet; returns the model."""
         with self._computing:
             if (last := self.journal.last()) != self.applied:
                 self.served, wished = self._taught(self.journal, self.served, self.applied, last)
@@ -202,7 +203,7 @@ class Engine:
             return self.served
 
     def reload(self, *, announce: bool = True) -> Served:
-        """Open the model's folder again beside the old model, then take its place.
+        """Load the model's folder again, then replace the old model.
 
         Parameters
         ----------
@@ -218,14 +219,14 @@ class Engine:
                     new.close()
                 raise
             with self._computing:
-                self._take_over(new, served)  # with what was taught meanwhile
+                self._take_over(new, served)  # lessons taught while loading
                 self.journal, self.served, self.applied = new, served, applied
                 self._saved_labels = saved_labels
                 self.loads += 1
                 self.apply_pending()
             if announce:
                 new.append("reload", {"by": self._name})
-            if announce and new is not old:  # for those that still have it open
+            if announce and new is not old:  # for processes that still have the old journal open
                 with contextlib.suppress(sqlite3.Error):
                     old.append("reload", {"by": self._name})
             if new is not old:
@@ -233,23 +234,23 @@ class Engine:
             return self.served
 
     def _journal_in_place(self) -> Journal:
-        """The journal, or that of the folder that took the place of its folder."""
+        """The open journal, or that of the new folder where the model's folder was replaced."""
         if self.journal.in_place():
             return self.journal
-        check_method(self.folder)  # before a journal is made where no model is
+        check_method(self.folder)  # no journal is made in a folder without a model
         return Journal(self.journal.path)
 
     def _take_over(self, journal: Journal, served: Served) -> None:
-        """Lessons that were kept in a journal whose folder was replaced, into another."""
+        """Copy the lessons of the current journal into that of the folder that replaced it."""
         if journal is not self.journal:
             known = served.applied_from(self.journal.identity)
             if n := journal.take_over(self.journal, known):
                 _log.warning("%s was replaced; it took over %d lessons", journal.path, n)
 
     def _follow(self) -> None:
-        """Where the folder was replaced, go on with what is there now.
+        """Reload where the model's folder was replaced.
 
-        A lesson that is kept in the old one would be gone at the next start.
+        A lesson committed to the old folder's journal would be lost at the next start.
         """
         if not self.journal.in_place():
             self.reload()
@@ -266,9 +267,10 @@ class Engine:
         return served
 
     def _load(self, journal: Journal) -> tuple[Served, int, int]:
-        """The model of the folder with all lessons there were before it was opened; their last.
+        """Load the folder's model and apply the journal's lessons.
 
-        The labels that it had without them come third.
+        Returns the model, the number of the last entry applied, and how many labels the saved model
+        had without lessons.
         """
         last = journal.last()
         served = open_served(self.folder)
@@ -278,18 +280,18 @@ class Engine:
         saved_labels = len(served.names)
         known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
-        with self._computing:  # ranks a point: the first request need not wait for the compiler
+        with self._computing:  # compiles before the first request: ranks one point
             served.joint.predict_topk(served.joint.train_features_[:1], 1)
         return served, max(last, known), saved_labels
 
     def _taught(
         self, journal: Journal, served: Served, applied: int, last: int
     ) -> tuple[Served, bool]:
-        """The model with the entries up to the last; whether another process wished to reload."""
+        """Apply entries up to `last`; also returns whether another process asked for a reload."""
         wished = False
         while applied < last:
             entries = [entry for entry in journal.after(applied) if entry.number <= last]
-            if not entries:  # made void and dropped by another process just now
+            if not entries:  # another process has just compacted the journal
                 break
             for step in _steps(entries):
                 with self._computing:
@@ -302,12 +304,12 @@ class Engine:
     def _reload_quietly(self) -> None:
         try:
             self.reload(announce=False)
-        except Exception:  # in a thread of its own, nobody else would hear of it
+        except Exception:  # an exception in a thread would go unnoticed
             _log.exception("the model was not loaded again; the old one stays")
 
 
 def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
-    """Together; where that fails each by itself, so that only those fail that cannot be ranked."""
+    """Rank all requests together; if that fails one by one, so that only faulty ones fail."""
     if not wanted:
         return []
     try:
@@ -320,7 +322,7 @@ def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
             ]
             for request in wanted
         ]
-    except Exception as error:  # whatever is wrong with one request is not the others' fault
+    except Exception as error:  # one faulty request must not fail the others
         if len(wanted) > 1:
             return [found for request in wanted for found in _ranked(served, [request])]
         return [error]
@@ -369,7 +371,7 @@ def compact_journal(folder: str | Path) -> int:
 
     Returns
     -------
-    Entries that went away.
+    Number of entries dropped.
     """
     journal = Journal(Path(folder) / JOURNAL)
     try:
@@ -381,7 +383,7 @@ def compact_journal(folder: str | Path) -> int:
 
 
 def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Entries one by one, but lessons that follow each other together."""
+    """Groups of entries to apply at once: successive lessons together, others alone."""
     step: list[Entry] = []
     size = 0
     for entry in entries:
@@ -396,7 +398,7 @@ def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
 
 
 def _apply(served: Served, step: Sequence[Entry]) -> Served:
-    """The model after these entries; one that cannot be applied is left out and logged."""
+    """The model with these entries applied; one that cannot be applied is logged and left out."""
     try:
         return _changed(served, step)
     except Exception:  # whatever is wrong with a lesson must not stop the service
@@ -426,6 +428,6 @@ def _changed(served: Served, step: Sequence[Entry]) -> Served:
     for entry in step:
         content = entry.content
         rows = zip(content["texts"], content["labels"], strict=True)
-        lessons |= dict(zip(content["ids"], rows, strict=True))  # the last of an id counts
+        lessons |= dict(zip(content["ids"], rows, strict=True))  # the last text with an id counts
     texts, labels = zip(*lessons.values(), strict=True)
     return served.learnt(texts, labels, list(lessons))

@@ -1,9 +1,8 @@
 """The map of a served model's labels: made once, beside the service, then kept as JSON.
 
-It is made in a process of its own, with one thread and low priority: numba's threads must not be
-started from two threads at once, and predictions are to be answered meanwhile. There is one such
-process at most: another model ends that of the last, and the service's end, however it comes, ends
-it too.
+It is made in another process, with one thread and low priority: numba's threads must not be started
+from two threads at once, and predictions are answered meanwhile. There is at most one such process.
+It is ended when another model is loaded, and when the service ends, even if that is killed.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ class LabelMaps:
         self._engine = engine
         self._shown = shown
         self._lock = threading.Lock()
-        self._load = -1  # of which load the map is
+        self._load = -1  # value of `Engine.loads` that the map belongs to
         self._made: MapAnswer | ServiceError | None = None
         self._closed = False
-        self._maker: threading.Thread | None = None  # whose map is wanted
+        self._maker: threading.Thread | None = None  # the thread whose map is current
         self._process: subprocess.Popen[bytes] | None = None
 
     def current(self) -> MapAnswer | None:
@@ -76,7 +75,7 @@ class LabelMaps:
             return self._made
 
     def close(self) -> None:
-        """Give up what is being made."""
+        """End the process that makes a map."""
         with self._lock:
             self._closed, self._maker = True, None
             self._end_process()
@@ -95,7 +94,7 @@ class LabelMaps:
         made: MapAnswer | ServiceError
         try:
             made = self._answer(served)
-        except Exception:  # in a thread of its own, nobody else would hear of it
+        except Exception:  # an exception in a thread would go unnoticed
             if not self._wanted():
                 return
             _log.exception("the map of the labels was not made")
@@ -153,8 +152,8 @@ def map_content(labels: LabelMap, names: list[str], total: int) -> dict[str, Any
 
 
 def _end_with_the_service() -> None:
-    """Nothing is ever written to this process, but when the other end is closed, it is alone."""
-    os.read(sys.stdin.fileno(), 1)  # without a buffer, whose lock the interpreter's end waits for
+    """End this process when the service closes the pipe to its standard input, or is killed."""
+    os.read(sys.stdin.fileno(), 1)  # unbuffered: a buffer's lock would block the exit
     os._exit(1)
 
 

@@ -1,8 +1,8 @@
 """How much one request may ask for, and the middleware that counts its bytes and values.
 
-A body is read whole before anything is done with it: one that is too large is refused without being
-kept, one that dawdles is given up. Its values are counted before it is parsed: a few bytes each
-suffice for objects that take a hundred times as many, and for as many errors.
+A body is read completely before it is used. Reading stops when it is too large or takes too long.
+Its values are counted before it is parsed: a value of a few bytes can become an object a hundred
+times as large, or an error message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dxml.service.errors import STATUS, ServiceError, body
 
 __all__ = ["LARGE", "BodyLimit", "Limits", "count_values", "refuse"]
 
-LARGE = 1 << 16  # bytes of a body from which on it is looked through in a thread of its own
+LARGE = 1 << 16  # bytes; larger bodies are checked and parsed in another thread
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -172,7 +172,7 @@ class BodyLimit:
         self.limits = limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Read the body, then let the routes have it."""
+        """Read the body, then pass the request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -193,7 +193,7 @@ class BodyLimit:
             await self.app(scope, _once(whole, receive), send)
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
-        """The body; None where the client has gone."""
+        """The body; None where the client has disconnected."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self.limits.body_bytes:
             raise self._too_large()
@@ -232,7 +232,7 @@ async def refuse(send: Send, type: str, message: str) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(content)).encode()),
-        (b"connection", b"close"),  # what is left of the body is not read
+        (b"connection", b"close"),  # the rest of the body is not read
     ]
     await send({"type": "http.response.start", "status": STATUS[type], "headers": headers})
     await send({"type": "http.response.body", "body": content})

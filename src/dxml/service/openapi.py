@@ -33,7 +33,7 @@ ANY_ERROR: dict[int | str, dict[str, Any]] = {
 
 
 def _body(kind: type[BaseModel], **examples: tuple[str, Any]) -> dict[str, Any]:
-    """The body of a route that reads it itself; examples are a summary and a value each."""
+    """Describes a JSON body that the route parses itself; examples are (summary, value)."""
     content: dict[str, Any] = {"schema": kind.model_json_schema()}
     if examples:
         content["examples"] = {

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _writable(text: str) -> str:
-    """JSON can hold halves of a character, which no UTF-8 file or answer can."""
+    """Refuse lone surrogates, which JSON can hold and UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""A model as the service sees it: what it ranks, explains and learns, whatever its kind.
+"""One interface for both kinds of model that can be served: taggers, and joint models of features.
 
-Models are not changed: `ServedTagger.learnt`, `forgotten` and `unlabelled` give another one, which
-shares its arrays with the old, so that a reference to a model is good for as long as it is held.
+A served model never changes. `ServedTagger.learnt`, `forgotten` and `unlabelled` return another one
+that shares unchanged arrays with the old, so that requests under way keep theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Point = str | Mapping[int, float]
 
 
 class Served(ABC):
-    """What both kinds have in common."""
+    """What both kinds of model have in common."""
 
     takes: ClassVar[str]
     """"text" or "features": the field of a request that the model wants."""
@@ -66,7 +66,7 @@ class Served(ABC):
         return {}
 
     def applied_from(self, journal: str) -> int:
-        """The last entry of a journal that the saved model knew already; 0: none."""
+        """Number of the last entry of a journal that the saved model has applied; 0 for none."""
         return 0
 
     @property
@@ -138,7 +138,7 @@ class ServedTagger(Served):
         return {what: value for what, value in about.items() if value}
 
     def applied_from(self, journal: str) -> int:
-        """The last entry of a journal that the saved model knew already; 0: none."""
+        """Number of the last entry of a journal that the saved model has applied; 0 for none."""
         known = self.tagger.taken_up
         return known.number if known is not None and known.journal == journal else 0
 

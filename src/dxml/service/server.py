@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app_of_a_worker", "serve"]
 
-_SETTINGS = "DXML_SERVE"  # how a worker, which is another process, hears what to serve
+_SETTINGS = "DXML_SERVE"  # variable by which worker processes get their settings
 
 
 def serve(
@@ -48,7 +48,7 @@ def serve(
         Names, beside loopback names, that requests may be addressed to; at an address that others
         can reach any by default.
     announce : callable
-        Called when nothing that can be known before stands in the way.
+        Called when all checks have passed, before the server starts.
     """
     try:
         import uvicorn
@@ -65,7 +65,7 @@ def serve(
         "host": host,
         "port": port,
         "access_log": False,
-        "proxy_headers": False,  # else a request could say where it comes from
+        "proxy_headers": False,  # X-Forwarded-For could fake the client's address
         "log_level": "warning",
         "http": Connection,
         "ws": "none",
@@ -78,7 +78,7 @@ def serve(
         announce()
         uvicorn.run(app, **settings)  # type: ignore[arg-type]
         return
-    check_method(model)  # what is wrong is said here, once
+    check_method(model)  # errors are reported here once, not by each worker
     Journal(Path(model) / JOURNAL).close()
     announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
@@ -90,7 +90,7 @@ def serve(
 
 
 def _check_free(host: str, port: int) -> None:
-    """Say in a sentence what a server would say with a number."""
+    """Raise an error in words where the address cannot be bound."""
     try:
         kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(kind, socket.SOCK_STREAM) as probe:
@@ -111,5 +111,5 @@ def app_of_a_worker() -> FastAPI:
     settings = json.loads(os.environ[_SETTINGS])
     slot = share_counts(settings["counts"])
     app = create_app(**settings["app"])
-    app.state.slot = slot  # kept open as long as the app is there
+    app.state.slot = slot  # open as long as the app exists
     return app

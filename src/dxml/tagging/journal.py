@@ -1,15 +1,14 @@
-"""The journal: everything taught, in the order it was taught, in SQLite beside the model.
+"""The journal: all lessons in their order, in an SQLite file in the model's folder.
 
-A lesson is committed, and on the disk (WAL, ``synchronous=FULL``), before it is answered; a process
-that is killed at any moment finds it again when it starts. Several processes may write to one
-journal; each asks for what came after the last entry it has applied, so all apply the same lessons
-in the same order.
+A lesson is committed to the disk (WAL, ``synchronous=FULL``) before the request is answered, so it
+survives when the process is killed. Several processes may share a journal. Each applies the entries
+after the last one it has applied, so all apply the same lessons in the same order.
 
-Lessons are applied on top of the model that is in the folder, also after another one was put there.
-A model that has taken lessons up says of which journal and up to which entry, and only what came
-later is applied to it. Where another folder took the place of the model's, its journal takes over
-the lessons of the old one (`Journal.take_over`). What later entries have made void can be dropped
-(`Journal.compact`): the rest leads any model to the same texts and labels.
+Lessons are applied to the model in the folder, also after that was replaced. A saved model records
+the journal and the last entry that were applied to it, and only later entries are applied again.
+Where the whole folder was replaced, the new journal copies the lessons of the old one
+(`Journal.take_over`). `Journal.compact` drops entries that later ones have made void; the remaining
+ones give any model the same texts and labels.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Action = Literal["learn", "forget", "unlabel", "reload"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: its number, what was done, and what with."""
+    """One entry: its number, the action, and the action's arguments."""
 
     number: int
     action: Action
@@ -54,12 +53,12 @@ class Journal:
     Parameters
     ----------
     path : str or Path
-        Made when it is not there.
+        Created where it does not exist.
 
     Attributes
     ----------
     identity : str
-        Of this journal and no other: the numbers of its entries mean nothing elsewhere.
+        Random name of this journal. Numbers of entries are valid together with it only.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -85,7 +84,7 @@ class Journal:
                 f"{self.path}: written by a newer dxml (version {version} of the journal, known "
                 f"is {VERSION}). Upgrade dxml."
             )
-        if version < VERSION:  # else opening it leaves the file as it is
+        if version < VERSION:  # opening a current journal writes nothing
             self._make()
         [self.identity] = self._connection.execute("SELECT name FROM identity").fetchone()
         self._file = _file_at(self.path)
@@ -95,7 +94,7 @@ class Journal:
         return _file_at(self.path) == self._file
 
     def _make(self) -> None:
-        """The tables, or those that an older version had not."""
+        """Create the tables that do not exist yet."""
         with self._transaction() as connection:
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS lessons (number INTEGER PRIMARY KEY AUTOINCREMENT, "
@@ -108,7 +107,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Inside, no other process writes; all of it is kept, or nothing."""
+        """A write transaction, rolled back on an exception."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -119,8 +118,8 @@ class Journal:
             self._connection.execute("COMMIT")
 
     def append(self, action: Action, content: Mapping[str, Any]) -> int:
-        """Commit an entry to the disk; its number."""
-        row = (time.time(), action, json.dumps(content))  # ASCII, whatever the texts hold
+        """Commit an entry to the disk; returns its number."""
+        row = (time.time(), action, json.dumps(content))  # ASCII can store lone surrogates
         with self._lock:
             done = self._connection.execute(
                 "INSERT INTO lessons (time, action, content) VALUES (?, ?, ?)", row
@@ -144,18 +143,18 @@ class Journal:
         return [Entry(number, action, json.loads(content)) for number, action, content in rows]
 
     def take_over(self, other: Journal, after: int = 0) -> int:
-        """Append the lessons of another journal, with their times, that are not here yet.
+        """Copy the lessons of another journal that this one lacks, with their times.
 
-        It may be a copy of this one: then those after the last entry that both have.
+        Where one is a copy of the other, these are the lessons after the last common entry.
 
         Parameters
         ----------
         after : int
-            The last entry of the other that need not be taken over.
+            Entries of the other journal up to this number are left out.
 
         Returns
         -------
-        Entries that were taken over.
+        Number of entries copied.
         """
         with other._lock:
             theirs = other._connection.execute(
@@ -187,7 +186,7 @@ class Journal:
         return int((pages - free) * page)
 
     def has_lessons_after(self, number: int) -> bool:
-        """Whether anything was taught after this entry; wishes to reload teach nothing."""
+        """Whether there are lessons after this entry; requests to reload do not count."""
         with self._lock:
             [found] = self._connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM lessons WHERE number > ? AND action != 'reload')",
@@ -196,13 +195,13 @@ class Journal:
         return bool(found)
 
     def compact(self) -> int:
-        """Drop what later entries have made void: texts taught again or forgotten, old reloads.
+        """Drop void entries: texts taught again or forgotten later, and old requests to reload.
 
-        Entries keep their numbers, so processes that share the journal need not know.
+        The others keep their numbers, so processes that share the journal are not affected.
 
         Returns
         -------
-        Entries that went away.
+        Number of entries dropped.
         """
         gone, settled, reloads = 0, set[str](), 0
         with self._transaction() as connection:
@@ -218,7 +217,7 @@ class Journal:
                 elif (text := json.dumps(left)) != content:
                     change = "UPDATE lessons SET content = ? WHERE number = ?"
                     connection.execute(change, (text, number))
-        with self._lock, contextlib.suppress(sqlite3.OperationalError):  # busy: another time
+        with self._lock, contextlib.suppress(sqlite3.OperationalError):  # while others write
             self._connection.execute("VACUUM")
         return gone
 
@@ -229,7 +228,7 @@ class Journal:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever its name."""
+    """Device and inode of the file at a path; None where there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -238,14 +237,17 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _digest(time: float, action: str, content: str) -> tuple[float, str, bytes]:
-    """Of an entry and no other."""
+    """A key that is equal for equal entries only."""
     return time, action, hashlib.sha256(content.encode()).digest()
 
 
 def _still_valid(
     action: Action, content: dict[str, Any], settled: set[str], reloads: int
 ) -> dict[str, Any] | None:
-    """What is left of an entry, given the ids that later ones settle; it adds its own to them."""
+    """The part of an entry that later ones have not made void, or None.
+
+    `settled` has the ids that later entries teach or forget; those of this entry are added.
+    """
     if action == "reload":
         return None if reloads else content
     if action == "learn":

@@ -1,6 +1,6 @@
-"""What a tagger knows of its texts beside their features, and the door through which they come in.
+"""Ids and titles of a tagger's texts and the names of its labels; checks of texts, labels and ids.
 
-Texts, labels and ids are doubted here and trusted in `dxml.tagging.tagger`.
+`dxml.tagging.tagger` relies on these checks.
 """
 
 from __future__ import annotations

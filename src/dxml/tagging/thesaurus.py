@@ -1,4 +1,4 @@
-"""What is known of labels beside the texts that carry them: descriptions, and what is broader.
+"""Descriptions and broader labels (parents) of labels, read from a table.
 
 >>> known = read_thesaurus({"name": ["animals", "fish"], "parents": ["", "animals"]})
 >>> known.info("fish").path
