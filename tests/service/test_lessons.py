@@ -14,7 +14,7 @@ from dxml.exceptions import ParameterError
 from dxml.service import engine as engine_module
 from dxml.service.engine import Engine, Wanted, apply_journal, compact_journal
 from dxml.tagging.journal import JOURNAL, Journal
-from dxml.tagging.tagger import TakenUp, TextTagger
+from dxml.tagging.tagger import AppliedLessons, TextTagger
 
 from .conftest import client_of, names_of
 
@@ -133,7 +133,7 @@ def test_applied_lessons_are_not_applied_again(
     tagger.save(model)
     assert compact_journal(model) == 1
     journal = Journal(model / JOURNAL)
-    assert tagger.taken_up == TakenUp(journal.identity, 4)
+    assert tagger.applied_lessons == AppliedLessons(journal.identity, 4)
     journal.append("learn", lesson("c"))
 
     applied: list[int] = []
@@ -206,9 +206,9 @@ def test_a_running_service_goes_on_with_the_model_that_has_applied_its_lessons(m
         assert client.post("/learn", json=lesson("c")).status_code == 200
         deadline = time.monotonic() + 20
         engine = client.app.state.service.engine  # type: ignore[attr-defined]
-        while engine.served.tagger.taken_up is None and time.monotonic() < deadline:
+        while engine.served.tagger.applied_lessons is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert engine.served is not before and engine.served.tagger.taken_up.number == 1
+        assert engine.served is not before and engine.served.tagger.applied_lessons.number == 1
         assert names_of(client, "soup of herring") == ["Fish soup"]
         assert client.get("/health").json()["points"] == 83
 

@@ -22,7 +22,7 @@ from dxml.service.errors import ServiceError
 from dxml.service.limits import Limits
 from dxml.service.served import Point, Served, ServedTagger, check_method, open_served
 from dxml.tagging.journal import JOURNAL, Action, Entry, Journal
-from dxml.tagging.tagger import TakenUp, TextTagger
+from dxml.tagging.tagger import AppliedLessons, TextTagger
 
 __all__ = [
     "Engine",
@@ -358,7 +358,7 @@ def apply_journal(folder: str | Path) -> TextTagger:
         served = engine.served
         if not isinstance(served, ServedTagger):
             raise ParameterError(f"{folder}: holds a model of features, which learns no lessons.")
-        served.tagger.taken_up = TakenUp(engine.journal.identity, engine.applied)
+        served.tagger.applied_lessons = AppliedLessons(engine.journal.identity, engine.applied)
         return served.tagger
     finally:
         engine.close()

@@ -139,7 +139,7 @@ class ServedTagger(Served):
 
     def applied_from(self, journal: str) -> int:
         """Number of the last entry of a journal that the saved model has applied; 0 for none."""
-        known = self.tagger.taken_up
+        known = self.tagger.applied_lessons
         return known.number if known is not None and known.journal == journal else 0
 
     def check(self, points: Sequence[Point]) -> None:

@@ -51,7 +51,7 @@ from dxml.tagging.thesaurus import (
 from dxml.text.features import TextFeatures
 from dxml.topk import TopK
 
-__all__ = ["Columns", "TakenUp", "TextTagger"]
+__all__ = ["AppliedLessons", "Columns", "TextTagger"]
 
 FEW = 5  # texts of a label, from which on its description is not needed
 MOST_WORDS = 50  # left out one by one for an explanation: the heaviest
@@ -69,8 +69,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class TakenUp:
-    """What a service was taught and the model knows: a journal, up to an entry of it."""
+class AppliedLessons:
+    """The lessons that were applied to a saved model: those of a journal up to an entry."""
 
     journal: str
     number: int
@@ -93,7 +93,7 @@ class TextTagger:
         Where the table of the training texts had them; the command line keeps it here.
     thesaurus : Thesaurus or None
         Descriptions and parents of labels; see `describe`.
-    taken_up : TakenUp or None
+    applied_lessons : AppliedLessons or None
         The lessons of a service that need not be applied to it again; see `dxml.tagging.journal`.
 
     Examples
@@ -114,7 +114,7 @@ class TextTagger:
         self.model = Joint(**{k: v for k, v in settings.items() if k not in ours}, **_FIXED)
         self.columns: Columns | None = None
         self.thesaurus: Thesaurus | None = None
-        self.taken_up: TakenUp | None = None
+        self.applied_lessons: AppliedLessons | None = None
         self._points: KnownTexts | None = None
 
     @staticmethod
@@ -192,7 +192,7 @@ class TextTagger:
         )
         model.seconds_ = timer.seconds | model.seconds_
         self.features, self.model, self._points = features, model, points
-        self.thesaurus, self.taken_up = thesaurus, None
+        self.thesaurus, self.applied_lessons = thesaurus, None
         if described:  # after the fit: probabilities are those of real texts
             self.learn(list(described.values()), [[name] for name in described], ids=more)
         return self
@@ -444,7 +444,7 @@ class TextTagger:
             "method": TAGGER,
             "text": self.features.saved_params(),
             "columns": None if self.columns is None else asdict(self.columns),
-            "lessons": None if self.taken_up is None else asdict(self.taken_up),
+            "lessons": None if self.applied_lessons is None else asdict(self.applied_lessons),
             "model": config,
         }
         if self.thesaurus is not None:
@@ -477,7 +477,7 @@ class TextTagger:
                 tagger.columns = _checked_columns(columns)
             if (lessons := config.get("lessons")) is not None:
                 [journal] = listed_texts([lessons["journal"]], "journal")
-                tagger.taken_up = TakenUp(journal, whole(lessons, "number"))
+                tagger.applied_lessons = AppliedLessons(journal, whole(lessons, "number"))
         return tagger
 
     @property
