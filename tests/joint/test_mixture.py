@@ -8,7 +8,14 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml.joint import mixture as module
-from dxml.joint.mixture import Mixture, Opinion, default_mixture, expected_number, fit_mixture
+from dxml.joint.mixture import (
+    RANKS,
+    Mixture,
+    Opinion,
+    default_mixture,
+    expected_number,
+    fit_mixture,
+)
 from dxml.topk import TopK
 
 OPINIONS = {
@@ -265,3 +272,34 @@ def test_equally_frequent_labels_are_hardly_told_apart_by_it() -> None:
     assert -8 < fit(parts, truth).weights["frequency"] < 0
     free = OPINIONS | {"frequency": Opinion(0.0, least_spread=0.0)}
     assert fit(parts, truth, opinions=free).weights["frequency"] < -24
+
+
+def test_the_first_label_is_right_more_often_than_its_score_says() -> None:
+    """Exactly one label a point is right: a pooled line underrates first labels of low score."""
+    rng = np.random.default_rng(0)
+    n, n_labels = 3000, 10
+    scores = rng.normal(size=(n, n_labels)).astype(np.float32)
+    odds = np.exp(2 * scores)
+    right = [rng.choice(n_labels, p=row / row.sum()) for row in odds]
+    truth = sp.csr_matrix(np.arange(n_labels) == np.array(right)[:, None])
+    mixture = fit({"linear": scores.ravel()}, truth)
+    assert len(mixture.by_rank) == len(RANKS)
+    mixed = mixture.mix({"linear": scores.ravel()}).reshape(n, n_labels)
+    order = np.argsort(-mixed, axis=1)
+    best = np.take_along_axis(mixed, order, axis=1)
+    hit = np.take_along_axis(truth.toarray(), order, axis=1)
+    unsure = best[:, 0] < np.quantile(best[:, 0], 0.2)
+    share = hit[unsure, 0].mean()
+    assert abs(mixture.ranked(best)[unsure, 0].mean() - share) < 0.03
+    assert abs(mixture.probability(best)[unsure, 0].mean() - share) > 0.06
+    assert (np.diff(mixture.ranked(best), axis=1) <= 0).all()
+    again = Mixture.from_arrays(Arrays(mixture.arrays()), {"linear": OPINIONS["linear"]})
+    assert np.array_equal(again.ranked(best), mixture.ranked(best))
+
+
+def test_few_points_have_one_line_for_all_ranks() -> None:
+    parts, truth, _ = planted(300, 10, seed=0)
+    mixture = fit(parts, truth)
+    assert mixture.by_rank == ()
+    mixed = np.sort(mixture.mix(parts).reshape(300, 10), axis=1)[:, ::-1]
+    assert np.array_equal(mixture.ranked(mixed), mixture.probability(mixed))

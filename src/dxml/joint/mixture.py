@@ -3,7 +3,9 @@
 Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
 over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
 then calibrated, where there are enough pairs: pairs of similar score are put into bins, and a
-pair's probability is read off the line through the bins' shares of right labels.
+pair's probability is read off the line through the bins' shares of right labels. Each of the first
+ranks has a line of its own: of two pairs of the same score, the one that its point ranks first is
+right more often.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
 BINS = 20  # of the calibration
 BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
+RANKS = (1, 2, 3, 5, 10)  # the last rank of each group of ranks with a line of its own
+LEAST_RANKED = 500  # held-out points that such lines need
 FLOOR = 0.005  # of a share, before its log-odds are taken
 NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
 
@@ -66,12 +70,15 @@ class Mixture:
     bias : float
     knots, shares : float32 arrays
         Mixed scores in rising order, and the share of right labels there.
+    by_rank : tuple of (knots, shares)
+        The same for labels of each group of `RANKS`; empty where there are too few points.
     """
 
     weights: Mapping[str, Floats]
     bias: float
     knots: Floats
     shares: Floats
+    by_rank: tuple[tuple[Floats, Floats], ...] = ()
 
     def mix(self, said: Said) -> Floats:
         """One score a pair, by which labels are ranked."""
@@ -90,6 +97,16 @@ class Mixture:
         """Calibrated probabilities; a higher score never has a lower one."""
         return np.interp(mixed, self.knots, self.shares).astype(np.float32)
 
+    def ranked(self, mixed: Floats) -> Floats:
+        """Calibrated probabilities of rankings, (n, k), best first; they never rise in a row."""
+        found = self.probability(mixed)
+        start = 0
+        for stop, (knots, shares) in zip(RANKS, self.by_rank, strict=False):
+            group = slice(start, min(stop, mixed.shape[1]))
+            found[:, group] = np.interp(mixed[:, group], knots, shares)
+            start = stop
+        return np.minimum.accumulate(found, axis=1)
+
     @property
     def _is_share(self) -> dict[str, bool]:
         return {name: len(weights) == 2 for name, weights in self.weights.items()}
@@ -101,12 +118,23 @@ class Mixture:
             "mixture.bias": np.array([self.bias]),
             "mixture.knots": self.knots,
             "mixture.shares": self.shares,
+            **{
+                f"mixture.{name}.{group}": values
+                for group, line in enumerate(self.by_rank)
+                for name, values in zip(("knots", "shares"), line, strict=True)
+            },
         }
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, opinions: Mapping[str, Opinion]) -> Mixture:
         """The inverse of `arrays`, for parts with these opinions."""
         knots = arrays.floats("mixture.knots", None)
+        by_rank = []
+        for group in range(len(RANKS)):
+            if f"mixture.knots.{group}" in arrays:
+                own = arrays.floats(f"mixture.knots.{group}", None)
+                shares = arrays.floats(f"mixture.shares.{group}", len(own), least=0, most=1)
+                by_rank.append((own, shares))
         return cls(
             {
                 name: arrays.floats(f"mixture.weights.{name}", 1 + opinion.is_share)
@@ -115,6 +143,7 @@ class Mixture:
             arrays.numbers("mixture.bias", 1)[0],
             knots,
             arrays.floats("mixture.shares", len(knots), least=0, most=1),
+            tuple(by_rank),
         )
 
 
@@ -172,8 +201,11 @@ def fit_mixture(
         shown = near_the_top(mixed, SHOWN)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
-    knots, shares = _logistic() if len(shown) < BINS * BIN else _bins(mixed[shown], right[shown])
-    return Mixture(_by_name(weights, is_share), bias, knots, shares)
+    named = _by_name(weights, is_share)
+    if len(shown) < BINS * BIN:
+        return Mixture(named, bias, *_logistic())
+    lines = _lines_by_rank(pairs, mixed, right, known)
+    return Mixture(named, bias, *_bins(mixed[shown], right[shown]), lines)
 
 
 def _columns(said: Said, is_share: Mapping[str, bool]) -> Floats:
@@ -253,18 +285,49 @@ def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int
     return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
 
 
+def _lines_by_rank(
+    pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+) -> tuple[tuple[Floats, Floats], ...]:
+    """A line for each group of ranks, as far as there are enough points."""
+    rows = [
+        _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
+        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
+    ]
+    rows = [row for row in rows if len(row) and known[row[0]]]
+    lines, first = [], 0
+    if len(rows) < LEAST_RANKED:
+        return ()
+    for last in RANKS:
+        group = np.concatenate([row[first:last] for row in rows])
+        group = group[known[group]]
+        if len(group) < LEAST_RANKED:
+            break
+        lines.append(_bins(mixed[group], right[group], min(BINS, len(group) // BIN)))
+        first = last
+    return tuple(lines)
+
+
+def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
+    """Places of the best scores of a row that begins at `start`, best first."""
+    depth = min(RANKS[-1], len(scores))
+    if not depth:
+        return np.empty(0, dtype=np.int64)
+    best = np.argpartition(-scores, depth - 1)[:depth]
+    return start + best[np.argsort(-scores[best], kind="stable")]
+
+
 def _logistic() -> tuple[Floats, Floats]:
     """The line of a mixed score that is a logit."""
     knots = np.linspace(-6, 6, 25, dtype=np.float32)
     return knots, (1 / (1 + np.exp(-knots))).astype(np.float32)
 
 
-def _bins(mixed: Floats, right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:
     """The line through the shares of right pairs, which never falls."""
     from sklearn.isotonic import isotonic_regression
 
     order = np.argsort(mixed, kind="stable")
-    bins = np.array_split(order, BINS)
+    bins = np.array_split(order, n_bins)
     knots = np.array([mixed[part].mean() for part in bins])
     shares = isotonic_regression(
         np.array([right[part].mean() for part in bins]),

@@ -364,7 +364,7 @@ class Joint(Classifier):
             mixed[~carried[pairs.indices]] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
         ranking = topk_from_csr(scored, k, self._tie_place)
-        probability = self.mixture_.probability(ranking.scores)
+        probability = self.mixture_.ranked(ranking.scores)
         probability[ranking.indices < 0] = 0
         alone = np.diff(X.indptr) == 0
         if alone.any() and texts is None:  # nothing to go by but how often a label occurs
