@@ -41,6 +41,9 @@ def train(
         0, "--seed", metavar="N", min=0, help="Same seed on the same cores: same model."
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
+    encoder: str | None = typer.Option(
+        None, "--encoder", metavar="NAME", help="Text encoder to fine-tune: name or folder; none."
+    ),
     label_info: Path | None = LABEL_INFO,
     learn_descriptions: bool = LEARN_DESCRIPTIONS,
     label_separator: str | None = SEPARATOR,
@@ -55,12 +58,17 @@ def train(
     labels by name: dxml train docs.jsonl --text title --labels tags -m m
     """
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
+    if encoder is not None:
+        if "encoder" in given:
+            raise ParameterError("the encoder is given twice: leave --set encoder=… out.")
+        given["encoder"] = encoder
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions)
         _train_tagger(data, model, method, split, given, reading, info, quiet)
         return
     of_tables = {
+        "--encoder": encoder is not None,
         "--label-info": label_info is not None,
         "--learn-descriptions": learn_descriptions,
         "--skip-bad-rows": skip_bad_rows,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from dxml.deep.settings import DeepSettings
 from dxml.deep.tokens import Tokens
-from dxml.exceptions import DataFormatError, ParameterError
+from dxml.exceptions import DataFormatError, ParameterError, advise
 from dxml.joint.parts.protocol import Options
 from dxml.joint.sizes import MANY_TEXTS
 from dxml.progress import Progress
@@ -71,11 +71,13 @@ def _check_cost(asked: Asked, options: Options, texts: Tokens, Y: sp.csr_matrix)
     settings = DeepSettings(epochs=asked.encoder_epochs)
     minutes = training_seconds(texts, Y, settings, options.encoder, torch.device("cpu")) / 60
     if minutes > asked.encoder_minutes:
+        without = advise("encoder='none'", "--encoder none")
+        frozen = advise("sentences=…", "--set sentences=…")
         raise ParameterError(
             f"fine-tuning the encoder {asked.encoder!r} on this CPU would take about "
             f"{_in_words(minutes)}, and encoder_minutes allows {asked.encoder_minutes:g}. "
-            "Train on a GPU, allow more minutes, leave it out (encoder='none'), or use it frozen, "
-            "as features (sentences=…)."
+            f"Train on a GPU, allow more minutes, leave it out ({without}), or use it frozen, as "
+            f"features ({frozen})."
         )
 
 

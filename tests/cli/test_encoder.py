@@ -1,0 +1,103 @@
+"""A model with a text encoder through the commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dxml.joint.parts import deep
+from dxml.tagging.tagger import TextTagger
+
+from ..deep.planting import FILLER, TINY, WORDS
+from .asking import fails, run
+
+COLUMNS = ["--text", "text", "--labels", "tags", "--device", "cpu", "--set", "width=0"]
+STEPS = replace(TINY, epochs=6, name_every=2)
+
+
+def rows(n: int, start: int = 0) -> list[dict[str, Any]]:
+    """One label's word among filler, in its turn."""
+    found = []
+    for i in range(start, start + n):
+        word, fill = WORDS[i % len(WORDS)], [FILLER[(i + j * j) % len(FILLER)] for j in range(4)]
+        found.append({"text": " ".join([*fill[: i % 4], word, *fill[i % 4 :]]), "tags": [word]})
+    return found
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def tiny_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny encoder without pretraining needs larger steps."""
+    monkeypatch.setattr(deep, "SETTINGS", STEPS)
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("docs") / "docs.jsonl", rows(160))
+
+
+@pytest.fixture(scope="module")
+def trained(docs: Path, encoder_folder: Path) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deep, "SETTINGS", STEPS)
+        model = docs.with_name("m")
+        done = run("train", docs, *COLUMNS, "--encoder", encoder_folder, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert "text encoder" in done.output
+    return model
+
+
+@pytest.fixture
+def model(trained: Path, tmp_path: Path) -> Path:
+    """A copy that a test may teach."""
+    return TextTagger.load(trained).save(tmp_path / "m")
+
+
+def test_every_command_takes_a_model_with_an_encoder(model: Path, tmp_path: Path) -> None:
+    assert "deep" in TextTagger.load(model).model.parts_
+    new = write(tmp_path / "new.jsonl", rows(32, start=160))
+    done = run("predict", new, "--model", model, "--top", "1", "--format", "jsonl")
+    best = [json.loads(line)["labels"][0]["label"] for line in done.stdout.splitlines()]
+    assert best == [row["tags"][0] for row in rows(32, start=160)]
+    done = run("evaluate", new, "--model", model, "--json")
+    assert json.loads(done.stdout)["P@1"] == 100
+    done = run("explain", "a new case of the anchor", "--model", model, "--top", "1")
+    assert done.exit_code == 0 and "anchor" in done.stdout
+    taught = write(tmp_path / "more.jsonl", [{"text": "kiln and clay", "tags": ["pottery"]}] * 2)
+    done = run("learn", taught, "--model", model)
+    assert done.exit_code == 0, done.output
+    part = TextTagger.load(model).model.parts_["deep"]
+    assert isinstance(part, deep.DeepPart)
+    assert len(part.texts) == 162 and part.head.n_labels == len(WORDS) + 1
+    done = run("learn", "--model", model, "--catch-up")
+    assert done.exit_code == 0, done.output
+
+
+def test_none_is_no_encoder(docs: Path, tmp_path: Path) -> None:
+    done = run("train", docs, *COLUMNS, "--encoder", "none", "--model", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    assert "deep" not in TextTagger.load(tmp_path / "m").model.parts_
+
+
+def test_what_it_says_of_mistakes(
+    docs: Path, encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ["--model", tmp_path / "m"]
+    said = fails(capsys, "train", docs, *COLUMNS, "--encoder", tmp_path, *model)
+    assert "expected the folder of an encoder, with config.json" in said
+    both = ["--encoder", encoder_folder, "--set", f"encoder={encoder_folder}"]
+    assert "given twice" in fails(capsys, "train", docs, *COLUMNS, *both, *model)
+    said = fails(capsys, "train", "eurlex-4k", "--encoder", encoder_folder, *model)
+    assert "--encoder goes with a table of texts" in said
+    dear = ["--encoder", encoder_folder, "--set", "encoder_minutes=0"]
+    said = fails(capsys, "train", docs, *COLUMNS, *dear, *model)
+    assert "--encoder none" in said and "--set sentences=" in said
+    assert not (tmp_path / "m").exists()
