@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -277,3 +278,40 @@ def test_what_does_not_fit_together_is_refused(pretrained: Pretrained) -> None:
         fit_deep(train.tokens, train.Y, TINY, label_tokens=names, **how)
     with pytest.raises(DataFormatError, match=r"negatives of shape \(20, 16\), got \(19, 16\)"):
         fit_deep(train.tokens, train.Y, TINY, negatives=train.Y[:19], **how)
+
+
+def test_a_run_that_is_not_resumed_removes_the_states_of_an_older_one(
+    pretrained: Pretrained, tmp_path: Path
+) -> None:
+    """Else the older ones, of higher steps, would push out the new."""
+    train, how = plant(pretrained, 60, 0), {"start": pretrained, "device": CPU}
+    fit_deep(train.tokens, train.Y, FEW, keep=Keep(tmp_path, interval=0.0), **how)
+    keep = Keep(tmp_path, interval=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        fit_deep(train.tokens, train.Y, FEW, seed=1, keep=keep, progress=Listening(3), **how)
+    steps = sorted(int(path.name.removeprefix("step-")) for path in tmp_path.glob("step-*"))
+    assert len(steps) == 2 and steps[-1] == 3
+    resumed = fit_deep(train.tokens, train.Y, FEW, seed=1, keep=replace(keep, resume=True), **how)
+    assert same(resumed, fit_deep(train.tokens, train.Y, FEW, seed=1, **how))
+
+
+def test_a_finished_run_is_taken_from_its_last_state(
+    pretrained: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, how = plant(pretrained, 60, 0), {"start": pretrained, "device": CPU}
+    keep = Keep(tmp_path, interval=1e9, resume=True)  # too short a run for a state on the way
+    whole = fit_deep(train.tokens, train.Y, FEW, keep=keep, **how)
+    monkeypatch.delattr(Trainer, "step")  # no step is made again
+    rest = Listening()
+    assert same(fit_deep(train.tokens, train.Y, FEW, keep=keep, progress=rest, **how), whole)
+    assert rest.done == rest.totals["text encoder"] == 180
+
+
+def test_a_run_of_another_encoder_is_not_resumed(pretrained: Pretrained, tmp_path: Path) -> None:
+    train = plant(pretrained, 60, 0)
+    how = {"device": CPU, "keep": Keep(tmp_path, interval=1e9, resume=True)}
+    fit_deep(train.tokens, train.Y, FEW, start=pretrained, **how)
+    other = replace(pretrained, transformer=deepcopy(pretrained.transformer))
+    next(other.transformer.parameters()).data[0, 0] += 1
+    with pytest.raises(ParameterError, match="started with another encoder "):
+        fit_deep(train.tokens, train.Y, FEW, start=other, **how)

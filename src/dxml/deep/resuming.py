@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import ModelFormatError, ParameterError
 
-__all__ = ["Keep", "read_state", "write_state"]
+__all__ = ["Keep", "clear_states", "read_state", "write_state"]
 
 KEPT = 2
 Arrays = dict[str, npt.NDArray[Any]]
@@ -33,7 +33,8 @@ class Keep:
     interval : float
         Seconds between two states.
     resume : bool
-        Go on from the newest state, or begin where there is none.
+        Go on from the newest state, or begin where there is none. States of a run that is not
+        resumed are removed.
     """
 
     folder: Path
@@ -46,6 +47,12 @@ def write_state(folder: Path, step: int, run: Mapping[str, Any], arrays: Arrays)
     write_folder(folder / f"step-{step:09d}", {"run": dict(run)}, arrays)
     for stale in sorted(folder.glob("step-*"))[:-KEPT]:
         shutil.rmtree(stale, ignore_errors=True)
+
+
+def clear_states(folder: Path) -> None:
+    """Remove all states: those of an older run would be taken for newer ones."""
+    for stale in folder.glob("step-*"):
+        shutil.rmtree(stale)
 
 
 def read_state(folder: Path, same: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays] | None:

@@ -32,7 +32,7 @@ from dxml.deep.label_heads import FullHead, LabelHead, ShortHead
 from dxml.deep.names import name_loss
 from dxml.deep.optimising import adamw, load_state, state_of
 from dxml.deep.plan import Epoch, Piece, plan_epoch
-from dxml.deep.resuming import Arrays, Keep, read_state, write_state
+from dxml.deep.resuming import Arrays, Keep, clear_states, read_state, write_state
 from dxml.deep.searching import best_labels
 from dxml.deep.settings import DeepSettings
 from dxml.deep.shortlists import Shortlists
@@ -58,6 +58,7 @@ def fit_deep(
     negatives: sp.csr_matrix | None = None,
     label_tokens: Tokens | None = None,
     keep: Keep | None = None,
+    note: str = "",
     progress: Progress = SILENT,
 ) -> DeepHead:
     """Train an encoder and a head.
@@ -75,13 +76,15 @@ def fit_deep(
         What is known of every label in words: name, description, parents.
     keep : Keep, optional
         Where the run's state is stored, and whether to go on from it.
+    note : str
+        What is said beside the name of the stage.
     """
     _check(tokens, Y, label_tokens, negatives)
     with _own_chance(spawn_seed(seed, "deep"), device):
         trainer = Trainer(
             tokens, Y, settings, start, seed, device, negatives=negatives, label_tokens=label_tokens
         )
-        trainer.run(keep, progress)
+        trainer.run(keep, progress, note)
     reader = start.reader
     config = start.config if isinstance(start, Pretrained) else start.encoder.config
     weight, bias = trainer.head.weight.detach(), trainer.head.bias.detach()
@@ -106,6 +109,7 @@ class Trainer:
         label_tokens: Tokens | None = None,
     ) -> None:
         self.settings, self.device, self._seed = settings, device, seed
+        self._published, self._origin = isinstance(start, Pretrained), 0
         self._tokens, self._Y, self._reader = tokens, Y, start.reader
         self._pad = start.reader.pad
         longest = start.reader.max_length
@@ -128,17 +132,19 @@ class Trainer:
         self._total = torch.zeros((), device=device)
         self._steps_read = 0
 
-    def run(self, keep: Keep | None = None, progress: Progress = SILENT) -> None:
+    def run(self, keep: Keep | None = None, progress: Progress = SILENT, note: str = "") -> None:
         """All epochs, or those that a stored run has left."""
         n, epochs = len(self._tokens), self.settings.epochs_for(len(self._tokens))
-        step = self._resume(keep) if keep is not None and keep.resume else 0
+        step = stored = 0 if keep is None else self._begin(keep)
         watch = _Watch(step, self.n_steps)
         saved = time.monotonic()
         with (
             threads(threads_for(self.encoder, self.settings.batch_size * 8, self.device)),
-            progress.stage("text encoder", epochs * n, "texts") as stage,
+            progress.stage(f"text encoder{note}", epochs * n, "texts") as stage,
         ):
             per_epoch = self.n_steps // epochs
+            if step == self.n_steps:
+                stage.advance(epochs * n)  # all of it by the run before
             for epoch in range(step // per_epoch, epochs):
                 order = self.plan(epoch)
                 first = step - epoch * per_epoch
@@ -153,8 +159,10 @@ class Trainer:
                         watch.tell(stage, self.mean_loss(), step, self.parts)
                     if keep is not None and time.monotonic() - saved >= keep.interval:
                         self._store(keep, step)
-                        saved = time.monotonic()
+                        saved, stored = time.monotonic(), step
                     stage.advance(order.bounds[batch + 1] - order.bounds[batch])
+            if keep is not None and stored != step:  # what comes after may break off too
+                self._store(keep, step)
 
     def plan(self, epoch: int) -> Epoch:
         """The order of an epoch, which the seed and its number decide."""
@@ -250,7 +258,12 @@ class Trainer:
         if self._label_tokens is not None:
             data = zlib.crc32(np.ascontiguousarray(self._label_tokens.ids).data, data)
         shape = [int(size) for size in self._Y.shape]
-        return {"data": [*shape, data], "settings": asdict(self.settings), "seed": self._seed}
+        return {
+            "data": [*shape, data],
+            "settings": asdict(self.settings),
+            "seed": self._seed,
+            "encoder": self._origin,
+        }
 
     def _store(self, keep: Keep, step: int) -> None:
         arrays: Arrays = {"chance": torch.get_rng_state().numpy()}
@@ -263,6 +276,15 @@ class Trainer:
         arrays["total"] = self._total.cpu().numpy()
         run = {"step": step, "parts": self.parts, "steps_read": self._steps_read}
         write_state(keep.folder, step, run | self._same(), arrays)
+
+    def _begin(self, keep: Keep) -> int:
+        """Go on from a stored state, or remove what is there; the number of steps made."""
+        if self._published:
+            self._origin = _checksum(self.encoder.transformer)
+        if keep.resume:
+            return self._resume(keep)
+        clear_states(keep.folder)
+        return 0
 
     def _resume(self, keep: Keep) -> int:
         """Take up the newest stored state; the number of steps that it had made."""
@@ -318,6 +340,14 @@ def _in_words(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _checksum(network: torch.nn.Module) -> int:
+    """Of all weights."""
+    found = 0
+    for value in network.state_dict().values():
+        found = zlib.crc32(np.ascontiguousarray(value.cpu().numpy()).data, found)
+    return found
 
 
 def _encoder_of(start: Pretrained | DeepHead, settings: DeepSettings) -> TextEncoder:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from dxml._core.validation import (
     is_indicator,
 )
 from dxml.base import Classifier
+from dxml.deep.resuming import Keep
 from dxml.deep.tokens import Tokens
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint.encoders import open_encoder
@@ -50,6 +52,7 @@ from dxml.topk import TopK, topk_from_csr
 __all__ = ["Joint"]
 
 PAIRS = 1 << 22  # pairs scored at a time
+KEPT_EVERY = 180.0  # seconds between two states of a training that is stored
 
 Floats = npt.NDArray[np.float32]
 
@@ -190,6 +193,8 @@ class Joint(Classifier):
         *,
         texts: Sequence[str] | Tokens | None = None,
         label_texts: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
         progress: Progress = SILENT,
     ) -> Self:
         """Learn to rank labels.
@@ -202,17 +207,26 @@ class Joint(Classifier):
             The points' texts, for the parameter `encoder`.
         label_texts : sequence of str, optional
             Name and description of every label, in the order of the columns.
+        checkpoint : str or Path, optional
+            A folder where the state of the encoder's training is stored every three minutes. It
+            may be removed when the model is saved.
+        resume : bool
+            Go on from the state in `checkpoint`; without one, begin. Data and parameters must be
+            the same. On a CPU the model is then the same as if nothing had broken off.
         progress : Progress
             Hears of the long steps.
         """
+        if resume and checkpoint is None:
+            raise ParameterError("resume needs checkpoint, the folder with the state.")
+        keep = None if checkpoint is None else Keep(Path(checkpoint), KEPT_EVERY, resume)
 
         def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
-            self._fit_points(X, Y, texts, label_texts, progress)
+            self._fit_points(X, Y, texts, label_texts, keep, progress)
 
         return self._fit_by(fit, X, Y, progress)
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
-        self._fit_points(X, Y, None, None, progress)
+        self._fit_points(X, Y, None, None, None, progress)
 
     def _fit_points(
         self,
@@ -220,11 +234,12 @@ class Joint(Classifier):
         Y: sp.csr_matrix,
         texts: Sequence[str] | Tokens | None,
         label_texts: Sequence[str] | None,
+        keep: Keep | None,
         progress: Progress,
     ) -> None:
         self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
         X = self.scaler_.transform(X)
-        options = self._options()
+        options = replace(self._options(), keep=keep)
         read, read_labels = None, None
         if texts is not None:
             options, read, read_labels = open_encoder(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dxml import TextTagger
 from dxml.deep import open_pretrained
-from dxml.exceptions import DataFormatError
+from dxml.deep.training import Trainer
+from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint import Joint
+from dxml.joint import model as joint_module
 from dxml.joint.parts import deep as module
 from dxml.joint.parts.deep import DeepPart
+from dxml.progress import SILENT, Progress, Stage
+from dxml.text import TextFeatures
 
 from ...deep.planting import TINY, WORDS, Planted, plant
 
@@ -148,3 +155,79 @@ def test_texts_are_needed(fitted: TextTagger, planted: tuple[Planted, Planted]) 
 
 def test_a_model_without_an_encoder_needs_no_texts() -> None:
     assert Joint().encoder == "auto" and Joint().max_tokens is None
+
+
+class Heard:
+    """The names of the stages."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    @contextmanager
+    def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
+        self.stages.append(name)
+        with SILENT.stage(name) as stage:
+            yield stage
+
+
+def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The step after so many steps of training fails."""
+    step, made = Trainer.step, [0]
+
+    def counted(self: Trainer, *arguments: Any) -> None:
+        made[0] += 1
+        if made[0] > after:
+            raise KeyboardInterrupt
+        step(self, *arguments)
+
+    monkeypatch.setattr(Trainer, "step", counted)
+
+
+def trained(folder: Path, data: Planted, progress: Progress = SILENT, **how: Any) -> Joint:
+    """A model of a hundred texts: five steps an epoch of 80, seven of 100."""
+    model = Joint(encoder=str(folder), encoder_epochs=4, device="cpu", width=0, encoder_minutes=1e9)
+    X = TextFeatures().fit_transform(data.texts[:100])
+    return model.fit(
+        X, data.Y[:100], texts=data.texts[:100], label_texts=data.names, progress=progress, **how
+    )
+
+
+@pytest.mark.parametrize("after", [4 + 7, 4 + 20 + 3], ids=["validation", "all points"])
+def test_a_training_that_broke_off_goes_on_to_the_same_model(
+    encoder_folder: Path,
+    planted: tuple[Planted, Planted],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    """Four steps are made to estimate the cost, then twenty without the held-out points."""
+    monkeypatch.setattr(joint_module, "KEPT_EVERY", 0.0)
+    whole = trained(encoder_folder, planted[0])
+    with monkeypatch.context() as patch:
+        break_off(patch, after)
+        with pytest.raises(KeyboardInterrupt):
+            trained(encoder_folder, planted[0], checkpoint=tmp_path)
+    kept = {path.name: len(list(path.glob("step-*"))) for path in tmp_path.iterdir()}
+    assert kept == ({"validation": 2} if after < 24 else {"validation": 2, "all": 2})
+    resumed = trained(encoder_folder, planted[0], checkpoint=tmp_path, resume=True)
+    (ours, arrays), (theirs, expected) = resumed._packed(), whole._packed()
+    assert arrays.keys() == expected.keys()
+    assert all(np.array_equal(arrays[name], expected[name]) for name in arrays)
+    ours.pop("seconds"), theirs.pop("seconds")
+    assert ours == theirs
+
+
+def test_a_trial_says_that_it_is_one(
+    encoder_folder: Path, planted: tuple[Planted, Planted]
+) -> None:
+    heard = Heard()
+    trained(encoder_folder, planted[0], heard)
+    said = [name for name in heard.stages if name.startswith("text encoder")]
+    assert said == ["text encoder (validation)", "text encoder"]
+
+
+def test_there_is_nothing_to_resume_without_a_folder(
+    encoder_folder: Path, planted: tuple[Planted, Planted]
+) -> None:
+    with pytest.raises(ParameterError, match="resume needs checkpoint"):
+        trained(encoder_folder, planted[0], resume=True)

@@ -22,6 +22,7 @@ from dxml.joint.sizes import MANY_TEXTS
 
 if TYPE_CHECKING:
     from dxml.deep.head import DeepHead
+    from dxml.deep.resuming import Keep
 
 __all__ = ["DeepPart"]
 
@@ -88,6 +89,8 @@ class DeepPart(Part):
             device=torch.device(options.device),
             negatives=_rows_of(task.data.negatives, task.rows),
             label_tokens=task.data.label_texts,
+            keep=_place_of(task),
+            note=task.note,
             progress=task.progress,
         )
         return cls(head, texts, epochs)
@@ -188,6 +191,17 @@ class DeepPart(Part):
         ids = arrays.token_ids("deep.text_ids", below=head.reader.size)
         ends = arrays.starts("deep.text_ends", known.n_points, len(ids))
         return cls(head, Tokens(ids.astype(np.int32), ends), whole(config, "epochs", 1))
+
+
+def _place_of(task: Task) -> Keep | None:
+    """Where a fit stores its state: without the held-out points in one folder, with all in another.
+
+    The second begins where the first ended, so both are needed until the model is whole.
+    """
+    keep = task.options.keep
+    if keep is None:
+        return None
+    return replace(keep, folder=keep.folder / ("all" if task.rows is None else "validation"))
 
 
 def _sized(how: DeepSettings, n_texts: int) -> DeepSettings:

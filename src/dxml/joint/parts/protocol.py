@@ -31,6 +31,7 @@ from dxml.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from dxml.deep.checkpoints import Pretrained
+    from dxml.deep.resuming import Keep
 
 __all__ = [
     "Data",
@@ -88,6 +89,8 @@ class Options:
     device : "cpu" or "cuda"
     encoder : Pretrained or None
         A text encoder to be fine-tuned.
+    keep : Keep or None
+        Where its training stores its state.
 
     The others are as in `dxml.joint.Joint`.
     """
@@ -105,6 +108,7 @@ class Options:
     prune: float = 0.03
     encoder: Pretrained | None = None
     encoder_epochs: int | None = None
+    keep: Keep | None = None
 
     def seed(self, stage: str) -> int:
         """That of a stage of the work; other stages do not change it."""
