@@ -151,6 +151,8 @@ class TextTagger:
         ids: Sequence[str] | None = None,
         label_info: Any = None,
         learn_descriptions: bool = False,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
         progress: Progress = SILENT,
     ) -> Self:
         """Learn from texts and the names of their labels.
@@ -167,6 +169,9 @@ class TextTagger:
         learn_descriptions : bool
             Whether the descriptions of labels that fewer than 5 texts carry, or none, are learnt as
             texts that carry them; their ids are "label:" and the name.
+        checkpoint, resume
+            A folder for the state of the encoder's training, and whether to go on from it; see
+            `Joint.fit`.
         progress : Progress
             Hears of the long steps.
         """
@@ -188,6 +193,8 @@ class TextTagger:
             indicator_of(rows, points.column),
             texts=texts,
             label_texts=[label_text(name, thesaurus) for name in names],
+            checkpoint=checkpoint,
+            resume=resume,
             progress=progress,
         )
         model.seconds_ = timer.seconds | model.seconds_
