@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dxml.deep.training import Trainer
+from dxml.joint import model as joint_model
 from dxml.joint.parts import deep
 from dxml.tagging.tagger import TextTagger
 
@@ -101,3 +104,68 @@ def test_what_it_says_of_mistakes(
     said = fails(capsys, "train", docs, *COLUMNS, *dear, *model)
     assert "--encoder none" in said and "--set sentences=" in said
     assert not (tmp_path / "m").exists()
+
+
+class Breaking:
+    """Fails when so many steps of training were made."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
+        self.made, step = 0, Trainer.step
+
+        def counted(trainer: Trainer, *arguments: Any) -> None:
+            self.made += 1
+            if self.made > after:
+                raise KeyboardInterrupt
+            step(trainer, *arguments)
+
+        patch.setattr(Trainer, "step", counted)
+
+
+@pytest.mark.parametrize("where", ["partial", "elsewhere"])
+def test_a_training_that_broke_off_is_resumed(
+    docs: Path,
+    trained: Path,
+    encoder_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+) -> None:
+    monkeypatch.setattr(joint_model, "KEPT_EVERY", 0.0)
+    model, state = tmp_path / "m", tmp_path / "m.partial"
+    command = ["train", docs, *COLUMNS, "--encoder", encoder_folder, "--model", model]
+    if where == "elsewhere":
+        state = tmp_path / "state"
+        state.mkdir()
+        (state / "notes.txt").write_text("not ours")
+        command += ["--checkpoint", state]
+    with monkeypatch.context() as patch:
+        Breaking(patch, 30)
+        done = run(*command)
+    assert done.exit_code == 130 and not model.exists()
+    assert f"the state is in {state}: go on with --resume" in done.output
+    with monkeypatch.context() as patch:
+        steps = Breaking(patch, 1 << 30)
+        done = run(*command, "--resume")
+    assert done.exit_code == 0, done.output
+    assert steps.made < 48 + 10 + 4 - 20  # 48 without held-out points, 10 with, 4 for the estimate
+    if where == "partial":
+        assert not state.exists()
+    else:
+        assert [path.name for path in state.iterdir()] == ["notes.txt"]
+    (_, ours), (_, theirs) = (TextTagger.load(each).model._packed() for each in (model, trained))
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_resume_says_where_there_is_nothing_to_go_on_from(docs: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    done = run("train", docs, *COLUMNS, "--encoder", "none", "--model", model, "--resume")
+    assert done.exit_code == 0 and "m.partial: no state to go on from" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_only_tables_of_texts_are_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = fails(capsys, "train", "eurlex-4k", "--resume", "--model", tmp_path / "m")
+    assert "--resume goes with a table of texts" in said

@@ -22,6 +22,7 @@ __all__ = [
     "LABELS",
     "LABEL_INFO",
     "LEARN_DESCRIPTIONS",
+    "PANEL",
     "SEPARATOR",
     "SKIP",
     "TEXT",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -13,6 +16,7 @@ from dxml.cli._tables import (
     LABEL_INFO,
     LABELS,
     LEARN_DESCRIPTIONS,
+    PANEL,
     SEPARATOR,
     SKIP,
     TEXT,
@@ -42,7 +46,21 @@ def train(
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     encoder: str | None = typer.Option(
-        None, "--encoder", metavar="NAME", help="Text encoder to fine-tune: name or folder; none."
+        None,
+        "--encoder",
+        metavar="NAME",
+        help="Text encoder to fine-tune: name or folder, none, auto.",
+        rich_help_panel=PANEL,
+    ),
+    checkpoint: Path | None = typer.Option(
+        None,
+        "--checkpoint",
+        metavar="DIR",
+        help="Where its training stores its state.",
+        rich_help_panel=PANEL,
+    ),
+    resume: bool = typer.Option(
+        False, "--resume", help="Go on with one that broke off.", rich_help_panel=PANEL
     ),
     label_info: Path | None = LABEL_INFO,
     learn_descriptions: bool = LEARN_DESCRIPTIONS,
@@ -65,10 +83,13 @@ def train(
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions)
-        _train_tagger(data, model, method, split, given, reading, info, quiet)
+        state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
+        _train_tagger(data, model, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
         "--encoder": encoder is not None,
+        "--checkpoint": checkpoint is not None,
+        "--resume": resume,
         "--label-info": label_info is not None,
         "--learn-descriptions": learn_descriptions,
         "--skip-bad-rows": skip_bad_rows,
@@ -76,6 +97,35 @@ def train(
     if stray := [option for option, is_given in of_tables.items() if is_given]:
         raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
     _train_method(data, model, method or "joint", split, given, quiet)
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where a training stores its state, and whether it goes on from there."""
+
+    folder: Path
+    resume: bool
+
+    def check(self, quiet: bool) -> None:
+        """Refuse a folder that takes no files; say where there is nothing to go on from."""
+        from dxml.cli._output import check_folder
+
+        check_folder(self.folder)
+        if self.resume and not quiet and not any(self.folder.glob("*/step-*")):
+            typer.echo(f"{self.folder}: no state to go on from; training begins", err=True)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside is the training and the saving; after both the state is removed."""
+        from dxml.deep.resuming import remove_run
+
+        try:
+            yield
+        except BaseException:
+            if any(self.folder.glob("*/step-*")):
+                typer.echo(f"the state is in {self.folder}: go on with --resume", err=True)
+            raise
+        remove_run(self.folder)
 
 
 def _train_tagger(
@@ -86,6 +136,7 @@ def _train_tagger(
     settings: dict[str, str],
     reading: Reading,
     info: LabelTable,
+    state: _State,
     quiet: bool,
 ) -> None:
     from dxml._core.params import present_names
@@ -105,7 +156,8 @@ def _train_tagger(
     tagger = TextTagger(**{name: known[name].parse(value) for name, value in settings.items()})
     tagger.columns = reading.columns(None)
     _check_target(model)
-    with open_progress(quiet) as progress:
+    state.check(quiet)
+    with open_progress(quiet) as progress, state.kept():
         timer = StageTimer(progress)
         table = reading.read_labelled(data, tagger.columns, timer)
         tagger.fit(
@@ -114,6 +166,8 @@ def _train_tagger(
             ids=[str(name) for name in table.names],
             label_info=info.read(reading),
             learn_descriptions=info.learn,
+            checkpoint=state.folder,
+            resume=state.resume,
             progress=timer,
         )
         with timer.stage("save"):

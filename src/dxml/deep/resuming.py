@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import ModelFormatError, ParameterError
 
-__all__ = ["Keep", "clear_states", "read_state", "write_state"]
+__all__ = ["Keep", "clear_states", "read_state", "remove_run", "write_state"]
 
 KEPT = 2
 Arrays = dict[str, npt.NDArray[Any]]
@@ -53,6 +53,16 @@ def clear_states(folder: Path) -> None:
     """Remove all states: those of an older run would be taken for newer ones."""
     for stale in folder.glob("step-*"):
         shutil.rmtree(stale)
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the states in a folder and in those within it, and the folders that this empties."""
+    if not folder.is_dir():
+        return
+    for place in (*(path for path in folder.iterdir() if path.is_dir()), folder):
+        clear_states(place)
+        if place.exists() and not any(place.iterdir()):
+            place.rmdir()
 
 
 def read_state(folder: Path, same: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays] | None:
