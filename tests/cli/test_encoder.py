@@ -13,6 +13,7 @@ import pytest
 from dxml.deep.training import Trainer
 from dxml.joint import model as joint_model
 from dxml.joint.parts import deep
+from dxml.service.engine import Engine, Wanted
 from dxml.tagging.tagger import TextTagger
 
 from ..deep.planting import FILLER, TINY, WORDS
@@ -82,6 +83,18 @@ def test_every_command_takes_a_model_with_an_encoder(model: Path, tmp_path: Path
     assert len(part.texts) == 162 and part.head.n_labels == len(WORDS) + 1
     done = run("learn", "--model", model, "--catch-up")
     assert done.exit_code == 0, done.output
+
+
+def test_it_is_served_and_taught(model: Path) -> None:
+    engine = Engine(model)
+    asked = [Wanted(["a storm of old notes"], 1)]
+    [[[(best, _)]]] = engine.rank(asked)  # type: ignore[misc]
+    assert best == "storm"
+    assert engine.explain("a storm of old notes", 1)[0]["name"] == "storm"
+    engine.learn(["kiln and clay"] * 2, [["pottery"]] * 2, ["x", "y"])
+    engine.close()
+    assert "took up what" in run("learn", "--journal", "-m", model).output
+    assert "pottery" in TextTagger.load(model).labels_
 
 
 def test_none_is_no_encoder(docs: Path, tmp_path: Path) -> None:

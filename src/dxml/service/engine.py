@@ -281,7 +281,7 @@ class Engine:
         known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # compiles before the first request: ranks one point
-            served.joint.predict_topk(served.joint.train_features_[:1], 1)
+            served.joint.predict_topk(served.joint.train_features_[:1], 1, texts=[""])
         return served, max(last, known), saved_labels
 
     def _taught(
