@@ -142,14 +142,14 @@ def test_explain_says_why(files: Path) -> None:
     assert unknown.stderr == "no word of the text is known: these labels are only frequent ones\n"
 
 
-def test_learn_says_when_no_word_is_known(model: Path, tmp_path: Path) -> None:
+def test_learn_says_when_a_text_has_no_word(model: Path, tmp_path: Path) -> None:
     more = [
-        {"nr": "u", "title": "zzyzx", "abstract": "qwrt", "subjects": ["Küche"]},
+        {"nr": "u", "title": "?!", "abstract": "", "subjects": ["Küche"]},
         {"nr": "v", "title": "suppe", "abstract": "zzyzx", "subjects": ["Küche"]},
     ]
     done = run("learn", write_jsonl(tmp_path / "more.jsonl", more), "--model", model)
     assert done.exit_code == 0, done.output
-    said = "learnt 2 texts, 0 labels are new; 1 of them have no word that the model knows"
+    said = "learnt 2 texts, 0 labels are new; 1 of them have no word, and change nothing"
     assert said in " ".join(done.output.split())
 
 

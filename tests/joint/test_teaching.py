@@ -36,6 +36,32 @@ def fitted(request: pytest.FixtureRequest, planted: Dataset, halves: Any) -> Joi
     return model.fit(planted.X[old], planted.Y[old][:, :KNOWN])
 
 
+def test_standardised_columns_take_no_new_features(planted: Dataset) -> None:
+    model = Joint(device="cpu", scaling="columns", width=0).fit(planted.X, planted.Y)
+    with pytest.raises(DataFormatError, match="standardised columns takes no new features"):
+        model.widen(planted.X.shape[1] + 1)
+
+
+def test_new_features_change_nothing_until_a_point_has_them(
+    model: Joint, planted: Dataset, halves: Any
+) -> None:
+    X = planted.X[halves[1]]
+    n, d = X.shape
+    before = model.predict_topk(X, 3)
+    model.widen(d).widen(d + 2)
+    assert model.n_features_in_ == d + 2
+    wider = sp.csr_matrix(sp.hstack([X, sp.csr_matrix((n, 2), dtype=np.float32)]))
+    after = model.predict_topk(wider, 3)
+    np.testing.assert_array_equal(after.indices, before.indices)
+    np.testing.assert_allclose(after.scores, before.scores, atol=1e-5)
+    with pytest.raises(DataFormatError, match=f"of {d + 2} features cannot get fewer, got {d}"):
+        model.widen(d)
+    alone = sp.csr_matrix(([1.0], ([0], [d])), shape=(1, d + 2), dtype=np.float32)
+    labels = sp.csr_matrix(([1], ([0], [KNOWN])), shape=(1, KNOWN + 1))
+    model.partial_fit(alone, labels)
+    assert model.predict_topk(alone, 1).indices.tolist() == [[KNOWN]]
+
+
 @pytest.fixture
 def model(fitted: Joint, tmp_path: Path) -> Joint:
     """A copy that a test may teach."""

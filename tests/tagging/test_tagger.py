@@ -180,6 +180,59 @@ def test_a_learnt_label_is_predicted_at_once(tagger: TextTagger) -> None:
     assert tagger.ids_[-1] == "152"
 
 
+def test_words_that_no_text_had_are_learnt(tagger: TextTagger, tmp_path: Path) -> None:
+    """Both words of the lesson are new, and so are both of its columns."""
+    width, names = tagger.features.n_columns, tagger.features.feature_names
+    before = tagger.tag(["Hering im Netz", "Geige und Oper"], top=2)
+    assert tagger.without_known_words(["Honig, Bienen"]) == [0] or not tagger.features.only_words
+    tagger.learn(["Honig, Bienen"], [["Imkerei"]], ids=["biene"])
+    assert tagger.features.feature_names[:width] == names
+    for opened in (tagger, TextTagger.load(tagger.save(tmp_path / "m"))):
+        assert opened.features.feature_names == tagger.features.feature_names
+        assert {"honig", "bienen"} <= set(opened.features.feature_names[width:])
+        assert opened.without_known_words(["Honig", "Bienen"]) == []
+        for asked, least in (("Honig, Bienen", 0.5), ("bienen", 0.3)):
+            [first, *_] = opened.tag(asked)
+            assert first.name == "Imkerei" and first.probability > least
+            assert first == tagger.tag(asked)[0]
+        [why] = opened.explain("Honig, Bienen", top=1)
+        assert {word for word, effect in why.words if effect > 0} == {"honig", "bienen"}
+        assert why.neighbours[0].id == "biene"
+        after = opened.tag(["Hering im Netz", "Geige und Oper"], top=2)
+        assert [tags[0].name for tags in after] == [tags[0].name for tags in before]
+
+
+def test_new_words_survive_all_that_teaches(tagger: TextTagger) -> None:
+    for i in range(3):
+        tagger.learn(["Honig, Bienen", "Bienen im Stock"], [["Imkerei"]] * 2, ids=[f"a{i}", "b"])
+    tagger.learn(["Wachs und Honig"], [["Imkerei", "Küche"]], ids=["c"])
+    tagger.remove_label("c", "Küche")
+    tagger.forget("a0")
+    assert tagger.tag("Wachs", top=1)[0].name == "Imkerei"
+    for train in (tagger.catch_up, tagger.refit):
+        train()
+        assert tagger.tag("Bienen und Wachs", top=1)[0].name == "Imkerei"
+        assert tagger.tag("Hering im Netz", top=1)[0].name == "Fischerei"
+
+
+def test_a_lesson_that_fails_changes_nothing(
+    tagger: TextTagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object, **named: object) -> None:
+        raise MemoryError
+
+    before = tagger.tag("Hering im Netz"), tagger.features.n_columns
+    with monkeypatch.context() as patch:
+        patch.setattr(Joint, "partial_fit", fail)
+        with pytest.raises(MemoryError):
+            tagger.learn(["Honig, Bienen"], [["Imkerei"]])
+    assert (tagger.tag("Hering im Netz"), tagger.features.n_columns) == before
+
+
+def test_texts_without_a_word(tagger: TextTagger) -> None:
+    assert tagger.without_words(["", " ", "Honig", "Hering"]) == [0, 1]
+
+
 def test_a_forgotten_text_votes_no_more(tagger: TextTagger) -> None:
     tagger.learn(["Geige mit Hering"], [["Fischmusik"]], ids=["a"])
     assert tagger.explain("Geige mit Hering", top=1)[0].name

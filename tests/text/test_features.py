@@ -45,6 +45,55 @@ def assert_same(found: csr_matrix, expected: csr_matrix) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
+def test_new_words_get_columns_after_the_others() -> None:
+    features = TextFeatures(min_df=1)
+    X = features.fit_transform(["fish fish soup", "soup", "soup sea"])
+    grown = features.grow(["Honey, soup", "bees bees"])
+    assert grown.feature_names == ("fish", "sea", "soup", "honey", "bees")
+    assert features.feature_names == ("fish", "sea", "soup")
+    rare = 1 + log(4 / 2)  # that of fish and sea, each in one text of three
+    np.testing.assert_allclose(grown.idf_, [rare, rare, 1, rare, rare], rtol=1e-6)
+    length = sqrt(1 + rare**2)
+    expected = [[0, 0, 1 / length, rare / length, 0], [0, 0, 0, 0, 1]]
+    np.testing.assert_allclose(grown.transform(["soup honey", "bees"]).toarray(), expected, 1e-6)
+    assert grown.words("bees and fish") == pytest.approx({"bees": rare, "and": 0, "fish": rare})
+    before = grown.transform(["fish fish soup", "soup", "soup sea"])
+    np.testing.assert_array_equal(before[:, :3].toarray(), X.toarray())
+    assert before[:, 3:].nnz == 0
+    assert grown.grow(["honey fish", "?"]) is grown
+    other = features.grow(["wax"])  # two lines of descent from one
+    assert other.feature_names[3:] == ("wax",) and grown.grow(["wax"]).n_columns == 6
+
+
+@pytest.mark.parametrize("settings", [{}, {"char_ngrams": 4}, {"word_ngrams": 2, "char_ngrams": 5}])
+def test_what_has_grown_is_a_fit_in_another_order(settings: Any, tmp_path: Path) -> None:
+    """Column by column what one fit of all texts finds, where every idf is the same."""
+    old, new = ["fish soup", "sea salt"], ["honey bees", "fish bones"]
+    whole = TextFeatures(min_df=1, **settings).fit([*old, *new])
+    grown = TextFeatures(min_df=1, **settings).fit(old).grow(new[:1]).grow(new[1:])
+    assert sorted(grown.feature_names) == sorted(whole.feature_names)
+    whole.idf_, grown.idf_ = np.ones_like(whole.idf_), np.ones_like(grown.idf_)
+    order = [whole.feature_names.index(name) for name in grown.feature_names]
+    asked = [*old, *new, "honey of the sea"]
+    found = grown.transform(asked)
+    np.testing.assert_allclose(found.toarray(), whole.transform(asked).toarray()[:, order], 1e-6)
+    assert found.has_sorted_indices
+    write_folder(tmp_path / "m", {"method": "text"}, grown.arrays())
+    again = TextFeatures.from_arrays(grown.get_params(), read_folder(tmp_path / "m")[1])
+    assert again.feature_names == grown.feature_names
+    assert_same(again.transform(asked), found)
+    assert again.grow(["wax"]).transform(asked)[:, : found.shape[1]].nnz == found.nnz
+
+
+def test_texts_without_terms() -> None:
+    asked = ["", " ?! ", "x", "zz"]
+    words, grams = TextFeatures(), TextFeatures(char_ngrams=3)
+    for features in (words, grams):
+        features.fit(["fish soup", "fish soup"])
+    assert words.without_terms(asked) == [0, 1, 2]
+    assert grams.without_terms(asked) == [0]  # n-grams know punctuation
+
+
 def test_values_by_hand() -> None:
     features = TextFeatures(min_df=2)
     X = features.fit_transform(["fish fish soup", "Soup! soup, fish", "sea"])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["canonical", "indicator", "plain_csr", "sparse_product", "stack_rows"]
+__all__ = ["canonical", "indicator", "plain_csr", "sparse_product", "stack_rows", "widened"]
 
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
 
@@ -80,6 +80,13 @@ def indicator(
     indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     ones = np.ones(len(columns), dtype=bool)
     return canonical(sp.csr_matrix((ones, columns, indptr), shape=(len(indptr) - 1, n_columns)))
+
+
+def widened(matrix: sp.csr_matrix, n_columns: int) -> sp.csr_matrix:
+    """The same values, which are not copied, with empty columns at the end."""
+    wider = copy(matrix)
+    wider.resize(matrix.shape[0], n_columns)
+    return wider
 
 
 def stack_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:

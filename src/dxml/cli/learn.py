@@ -99,11 +99,8 @@ def learn(
                     tagger.learn(table.texts, table.labels or (), ids=table.ids)
                 fresh = len(set(tagger.labels_) - before)
                 said.append(f"learnt {len(table):,} texts, {fresh:,} labels are new")
-                if mute := len(tagger.without_known_words(table.texts)):
-                    said.append(
-                        f"{mute:,} of them have no word that the model knows, and change nothing "
-                        "until it is trained anew with dxml train"
-                    )
+                if mute := len(tagger.without_words(table.texts)):
+                    said.append(f"{mute:,} of them have no word, and change nothing")
             if forget:
                 said.append(f"forgot {len(forget):,}")
             if catch_up:

@@ -45,7 +45,7 @@ from dxml.joint.parts.protocol import Options, Part
 from dxml.joint.parts.wide import WidePart
 from dxml.joint.past_formats import upgraded
 from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
-from dxml.joint.teaching import add_points, drop_points, remove_label, train_on
+from dxml.joint.teaching import add_points, drop_points, remove_label, train_on, widen
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
 
@@ -536,6 +536,26 @@ class Joint(Classifier):
             read, new = self._read(texts), self._read(label_texts)
             self._adopt(add_points(self._ensemble, rows, labels, self._options(), read, new))
             self.label_names_ = names
+        return self
+
+    def widen(self, n_features: int) -> Self:
+        """Make room for more features, after those there are; the known points have none of them.
+
+        Points learnt from now on may have them.
+        """
+        self._check_fitted()
+        if n_features < self.n_features_in_:
+            raise DataFormatError(
+                f"a model of {self.n_features_in_} features cannot get fewer, got {n_features}."
+            )
+        if self.scaler_.mean is not None:
+            raise DataFormatError(
+                "a model of standardised columns takes no new features: nothing is known of how "
+                "they spread. Train it anew with them, or with scaling='rows'."
+            )
+        if n_features > self.n_features_in_:
+            self._ensemble = widen(self._ensemble, n_features)
+            self.n_features_in_ = n_features
         return self
 
     def forget(self, rows: npt.ArrayLike) -> Self:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.sparse import stack_rows
+from dxml._core.sparse import stack_rows, widened
 from dxml.neighbors.cosine import Neighbours, cosine_weights, only_features, unit_rows
 from dxml.neighbors.voting import vote
 from dxml.topk import tie_order
@@ -70,6 +70,9 @@ class Space(Protocol):
     def drop(self, kept: Mask) -> Space:
         """With these training points only."""
 
+    def widen(self, n_features: int) -> Space:
+        """With more features, which no training point has."""
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
@@ -94,6 +97,12 @@ class FeatureSpace:
 
     def drop(self, kept: Mask) -> FeatureSpace:
         return replace(self, points=self.points[kept])
+
+    def widen(self, n_features: int) -> FeatureSpace:
+        """New features are rare ones, so they are compared."""
+        searched = np.ones(n_features, dtype=bool)
+        searched[: len(self.searched)] = self.searched
+        return FeatureSpace(widened(self.points, n_features), searched)
 
     @cached_property
     def _index(self) -> Neighbours:
@@ -148,6 +157,10 @@ class EmbeddedSpace:
             assert isinstance(known, torch.Tensor)
             placed[device] = known[torch.from_numpy(kept).to(known.device)]
         return EmbeddedSpace(self.points[kept], self.embed, placed)
+
+    def widen(self, n_features: int) -> EmbeddedSpace:
+        """What the part makes of a point does not depend on features that it never saw."""
+        return EmbeddedSpace(widened(self.points, n_features), self.embed, self._placed)
 
     def _on(self, device: str) -> object:
         if device not in self._placed:
@@ -219,6 +232,11 @@ class Known:
         """With these points only."""
         labels = self.labels[kept]
         return Known(self.points[kept], labels, tie_order_of(labels), self.space.drop(kept))
+
+    def widen(self, n_features: int) -> Known:
+        """With more features, which no point has."""
+        points = widened(self.points, n_features)
+        return replace(self, points=points, space=self.space.widen(n_features))
 
     def unlabel(self, row: int, label: int) -> Known:
         """With a label taken off a point that carries it."""

@@ -38,7 +38,7 @@ from dxml.joint.parts.protocol import Data, Lesson, Options, Task
 from dxml.joint.plan import PARTS, Plan
 from dxml.progress import SILENT, Progress
 
-__all__ = ["add_points", "drop_points", "remove_label", "train_on"]
+__all__ = ["add_points", "drop_points", "remove_label", "train_on", "widen"]
 
 
 def add_points(
@@ -74,6 +74,19 @@ def drop_points(ensemble: Ensemble, rows: npt.NDArray[np.int64]) -> Ensemble:
     after = ensemble.known.drop(kept)
     parts = {name: part.drop(kept, after) for name, part in ensemble.parts.items()}
     return replace(ensemble, known=after, parts=parts)
+
+
+def widen(ensemble: Ensemble, n_features: int) -> Ensemble:
+    """With more features after those there are; no known point has them.
+
+    Neighbours are compared by them and the linear head may learn weights for them. A wide layer
+    does not see them until it is trained on.
+    """
+    after = ensemble.known.widen(n_features)
+    parts = {name: part.widen(after) for name, part in ensemble.parts.items()}
+    searched = np.ones(n_features, dtype=bool)
+    searched[: len(ensemble.searched)] = ensemble.searched
+    return replace(ensemble, known=after, parts=parts, searched=searched)
 
 
 def remove_label(ensemble: Ensemble, row: int, label: int, options: Options) -> Ensemble:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numba
@@ -18,6 +18,8 @@ from torch.nn import functional as F
 
 from dxml._core.arrays import Arrays
 from dxml._core.precision import unpack
+from dxml._core.sparse import plain_csr
+from dxml.neighbors.cosine import only_features
 
 __all__ = ["WideHead"]
 
@@ -49,7 +51,8 @@ class WideHead:
     Attributes
     ----------
     inner : float32 (width, n_features)
-        Kept column by column, so that a point's few features are read as whole runs.
+        Kept column by column, so that a point's few features are read as whole runs. Points may
+        have more features, which came later; they weigh nothing.
     inner_bias : float32 (width,)
     outer : float32 (n_labels, width)
     outer_bias : float32 (n_labels,)
@@ -78,6 +81,7 @@ class WideHead:
 
     def hidden_tensor(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
         """`hidden`, left on the device."""
+        X = self._without_later(X)
         n, d = X.shape
         if device.type != "cpu":
             return self._hidden_on_gpu(X, device)
@@ -92,6 +96,18 @@ class WideHead:
         """`scores`, left on the device."""
         *_, outer, bias = self._on(device)
         return torch.addmm(bias, self.hidden_tensor(X, device), outer.T)
+
+    def _without_later(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        d = self.inner.shape[1]
+        if X.shape[1] == d:
+            return X
+        kept = only_features(X, np.arange(X.shape[1]) < d)
+        return plain_csr(kept.data, kept.indices, kept.indptr, (X.shape[0], d))
+
+    def widened(self, n_features: int) -> WideHead:
+        """With zeros as the weights of the features that came later."""
+        more = np.zeros((len(self.inner), n_features - self.inner.shape[1]), dtype=np.float32)
+        return replace(self, inner=np.concatenate([self.inner, more], axis=1))
 
     def _hidden_from_dense(self, X: sp.csr_matrix, device: torch.device) -> Tensor:
         weights, bias, *_ = self._on(device)

@@ -57,7 +57,7 @@ class Wanted:
 class Learnt:
     """The result of a lesson: the ids of its texts, and the labels that were new.
 
-    `without_known_words` lists ids of texts without a known word. They are kept, but no prediction
+    `without_known_words` lists ids of texts without a word. They are kept, but no prediction
     changes by them.
     """
 
@@ -152,7 +152,7 @@ class Engine:
             known = {name for name, _ in served.labels("")}
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
             content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
-            mute = [named[i] for i in served.tagger.without_known_words(texts)]
+            mute = [named[i] for i in served.tagger.without_words(texts)]
             self._keep(served, "learn", content)
             return Learnt(named, sorted(taught - known), mute)
 

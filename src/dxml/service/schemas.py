@@ -134,7 +134,7 @@ class LearnAnswer(BaseModel):
     ids: list[str] = Field(description="Their ids, given or made up.")
     new_labels: list[str] = Field(description="Labels that no text carried before.")
     without_known_words: list[str] = Field(
-        description="Ids of texts of which no word is known: they change nothing for now."
+        description="Ids of texts that have no word at all: they change nothing."
     )
 
 

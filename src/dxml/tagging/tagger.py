@@ -7,7 +7,7 @@ texts it rests on. It learns from more texts without being trained anew (`dxml.j
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from dxml.exceptions import (
 )
 from dxml.joint import Joint
 from dxml.joint.explaining import strongest
+from dxml.joint.parts.deep import DeepPart
 from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
 from dxml.tagging.known_texts import (
@@ -201,7 +202,9 @@ class TextTagger:
         self.features, self.model, self._points = features, model, points
         self.thesaurus, self.applied_lessons = thesaurus, None
         if described:  # after the fit: probabilities are those of real texts
-            self.learn(list(described.values()), [[name] for name in described], ids=more)
+            self._learn(
+                list(described.values()), [[name] for name in described], more, lambda _: features
+            )
         return self
 
     @overload
@@ -357,7 +360,7 @@ class TextTagger:
         """Learn from more texts at once; labels may be new.
 
         The texts vote from now on, and the labels they carry are predicted. A text whose id is
-        known takes the place of the old one. Words that `fit` did not see stay unknown, and parts
+        known takes the place of the old one. Words that were unknown are known from now on. Parts
         of the model that only `refit` changes stay what they are; see `dxml.joint.teaching`.
 
         Parameters
@@ -365,16 +368,27 @@ class TextTagger:
         texts, labels, ids
             As in `fit`; ids go on from the number of texts by default.
         """
+        return self._learn(texts, labels, ids, self.features.grow)
+
+    def _learn(
+        self,
+        texts: Sequence[str],
+        labels: Iterable[Iterable[str]],
+        ids: Sequence[str] | None,
+        grow: Callable[[Sequence[str]], TextFeatures],
+    ) -> Self:
         known = self._known
         texts, rows = checked_pair(texts, labels)
         ids = checked_ids(ids, len(texts), known.ids)
-        X = self.features.transform(texts)
+        features, model = grow(texts), copy(self.model)  # nothing changes by halves
+        X = features.transform(texts)
         new = sorted(set().union(*rows) - known.column.keys())
         names = [*known.names, *new]
         Y = indicator_of(rows, {name: i for i, name in enumerate(names)})
         replaced = [known.row[id] for id in ids if id in known.row]
         new_texts = [label_text(name, self.thesaurus) for name in new]
-        self.model.partial_fit(X, Y, texts=texts, label_texts=new_texts)
+        model.widen(X.shape[1]).partial_fit(X, Y, texts=texts, label_texts=new_texts)
+        self.features, self.model = features, model
         titles = [*known.titles, *(first_line(text) for text in texts)]
         self._points = KnownTexts(names, [*known.ids, *ids], titles)
         if replaced:
@@ -382,9 +396,13 @@ class TextTagger:
         return self
 
     def without_known_words(self, texts: Sequence[str]) -> list[int]:
-        """The places of texts of which no word is known: learnt, they would change nothing."""
+        """The places of texts of which no word is known."""
         rows = self.features.transform(texts)
         return np.flatnonzero(np.diff(rows.indptr) == 0).tolist()
+
+    def without_words(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts that have no word at all: learnt, they would change nothing."""
+        return [] if DeepPart.name in self.model.parts_ else self.features.without_terms(texts)
 
     def forget(self, id: str) -> Self:
         """Take a text out of the vote; a label that no other text carries is predicted no more."""
@@ -417,7 +435,7 @@ class TextTagger:
     def refit(self, *, progress: Progress = SILENT) -> Self:
         """Train all parts of the model again, on the rows of all the texts that are known.
 
-        The words stay those of `fit`: texts themselves are not kept.
+        The words stay those of `fit` and of what was learnt since: texts are not kept.
         """
         names = [label_text(name, self.thesaurus) for name in self._known.names]
         model = copy(self.model)  # nothing changes by halves

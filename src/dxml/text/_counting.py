@@ -13,10 +13,62 @@ from scipy.sparse import csr_matrix, vstack
 from dxml.progress import Stage
 from dxml.text._tokens import Find, TermIds
 
-__all__ = ["count_terms", "join_rows", "learn_terms"]
+__all__ = ["Vocabulary", "count_terms", "join_rows", "learn_terms"]
 
 BLOCK = 1000  # texts counted at a time
 Terms = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
+
+
+class Vocabulary:
+    """Terms of one kind and their numbers; it never changes.
+
+    Parameters
+    ----------
+    first : dict
+        Term → number, from 0 in the order of the dict.
+    later : dict, optional
+        Terms that were added, with the numbers after those; copied when more are added, so that
+        the many of `first` are not.
+    """
+
+    def __init__(self, first: dict[str, int], later: dict[str, int] | None = None) -> None:
+        self.first = first
+        self.later = later or {}
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.later)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.first
+        yield from self.later
+
+    @property
+    def find(self) -> Find:
+        """The number of a term, or None."""
+        first, later = self.first.get, self.later.get
+        if not self.later:
+            return first
+        return lambda term: later(term) if (number := first(term)) is None else number
+
+    def unknown(self, texts: Sequence[str], cutter: Callable[[Find], TermIds]) -> list[str]:
+        """The terms of texts that have no number, each once, as they come."""
+        found: dict[str, None] = {}
+        find = self.find
+
+        def note(term: str) -> None:
+            if find(term) is None:
+                found[term] = None
+
+        ids = cutter(note)
+        for text in texts:
+            for _ in ids.ids(text):
+                pass
+        return list(found)
+
+    def add(self, terms: Sequence[str]) -> Vocabulary:
+        """With these terms, of which none is known, after the others."""
+        numbered = {term: len(self) + i for i, term in enumerate(terms)}
+        return Vocabulary(self.first, {**self.later, **numbered})
 
 
 def _blocks(texts: Sequence[str], stage: Stage) -> Iterator[Sequence[str]]:

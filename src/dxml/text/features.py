@@ -14,6 +14,8 @@ Chinese, Thai and some other scripts put no spaces between words. Where more tha
 training text is in such a script, it is split into short n-grams that are treated as words
 (`dxml.text.unspaced`), unless `char_ngrams` is given.
 
+Texts that are learnt later may add columns for their new words, at the end (`TextFeatures.grow`).
+
 The values equal those of scikit-learn's ``TfidfVectorizer(sublinear_tf=True, min_df=…,
 dtype=numpy.float32)`` bit for bit, except for scripts without spaces. Ours stays because it is
 faster, most of all for one text, which a service is asked for: measured in one run on PubMed-MeSH,
@@ -27,6 +29,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +43,7 @@ from dxml._core.arrays import Arrays
 from dxml._core.params import Range, check_params
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError, advise
 from dxml.progress import SILENT, Progress
-from dxml.text._counting import count_terms, join_rows, learn_terms
+from dxml.text._counting import Vocabulary, count_terms, join_rows, learn_terms
 from dxml.text._tokens import WORD, Cut, Find, GramIds, TermIds, WordIds, find_words
 from dxml.text.sentences import SentenceModel
 from dxml.text.strings import pack_strings
@@ -61,8 +64,8 @@ class TextFeatures(BaseEstimator):
 
     Attributes
     ----------
-    idf_ : array of shape (n_features,), float32
-        The weight of each column.
+    idf_ : array of shape (n_terms,), float32
+        The weight of each term: those of words first, then those of n-grams.
     unspaced_ : bool
         Whether text without spaces is cut into n-grams.
     """
@@ -97,6 +100,7 @@ class TextFeatures(BaseEstimator):
         self.tfidf = tfidf
 
     _model: SentenceModel | None = None
+    _places: npt.NDArray[np.int32] | None = None  # of columns, where terms were added by `grow`
 
     def fit(
         self, texts: Iterable[str], y: object = None, *, progress: Progress = SILENT
@@ -136,33 +140,74 @@ class TextFeatures(BaseEstimator):
                 f"no word stands in {self.min_df} or more of the {len(texts)} texts. "
                 f"Lower {advise('min_df', 'it with --set min_df=1')}, or give more texts."
             )
-        self._vocabularies = [vocabulary for vocabulary, _, _ in kinds]
+        self._vocabularies = [Vocabulary(terms) for terms, _, _ in kinds]
+        self._places = None
         self.idf_ = np.concatenate([np.empty(0, np.float32), *(idf for _, idf, _ in kinds)])
         return self._rows(texts, counts, progress)
 
     def transform(self, texts: Iterable[str], *, progress: Progress = SILENT) -> csr_matrix:
-        """The rows of `texts`; words that `fit` did not see, or too rarely, are left out."""
+        """The rows of `texts`; words that are no columns are left out."""
         self._check_fitted()
         texts = _checked(texts)
         kinds = list(zip(self._cutters(), self._vocabularies, strict=True))
         with progress.stage("count words", len(kinds) * len(texts), "texts") as stage:
             counts = [
-                join_rows(count_terms(texts, cutter(known.get), stage), len(known))
+                join_rows(count_terms(texts, cutter(known.find), stage), len(known))
                 for cutter, known in kinds
             ]
         return self._rows(texts, counts, progress)
+
+    def grow(self, texts: Iterable[str]) -> TextFeatures:
+        """With a column for every term of `texts` that has none, after the columns there are.
+
+        What a known term weighs stays. A new one has the idf of the rarest known term: how many
+        texts of the fit had it was not kept, and they were fewer than `min_df`. A column of `fit`
+        is where it was, so rows from before are those of now with zeros at their end.
+        """
+        self._check_fitted()
+        texts = _checked(texts)
+        fresh = [
+            known.unknown(texts, cutter)
+            for cutter, known in zip(self._cutters(), self._vocabularies, strict=True)
+        ]
+        if not any(fresh):
+            return self
+        grown: TextFeatures = copy(self)
+        grown._vocabularies = [
+            known.add(terms) for known, terms in zip(self._vocabularies, fresh, strict=True)
+        ]
+        before = np.cumsum([len(known) for known in self._vocabularies])
+        where = np.repeat(before, [len(terms) for terms in fresh])
+        grown.idf_ = np.insert(self.idf_, where, self.idf_.max())
+        old = np.arange(self.n_columns) if self._places is None else self._places
+        places = np.insert(old, where, self.n_columns + np.arange(len(where)))
+        last = (places == np.arange(len(places))).all()
+        grown._places = None if last else places.astype(np.int32)
+        return grown
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """One name a column: the word, ``char:`` and the n-gram, or ``sentence:`` and a number."""
         self._check_fitted()
-        words, *grams = self._vocabularies or [{}]
+        words, *grams = self._vocabularies or [Vocabulary({})]
         width = 0 if self._model is None else self._model.width
-        return (
+        names = (
             *words,
             *(f"{_CHAR_PREFIX}{gram}" for kind in grams for gram in kind),
             *(f"{_SENTENCE_PREFIX}{i}" for i in range(width)),
         )
+        if self._places is None:
+            return names
+        return tuple(names[i] for i in np.argsort(self._places).tolist())
+
+    def without_terms(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts that have no word, and no n-gram either, known or unknown."""
+        if self.sentences is not None:
+            return []
+        cutters = [cutter(lambda term: 0) for cutter in self._cutters()]
+        return [
+            i for i, text in enumerate(texts) if not any(list(cut.ids(text)) for cut in cutters)
+        ]
 
     @property
     def only_words(self) -> bool:
@@ -173,11 +218,11 @@ class TextFeatures(BaseEstimator):
         """The distinct words of a text and their tf-idf weights; unknown words have weight 0."""
         self._check_fitted()
         found = Counter(self._cut(text.lower() if self.lowercase else text))
-        known, idf = self._vocabularies[0] if self.tfidf else {}, self.idf_
+        find, idf = (self._vocabularies[0] if self.tfidf else Vocabulary({})).find, self.idf_
         return {
-            word: (1 + math.log(count) if self.sublinear_tf else count) * float(idf[known[word]])
-            if word in known
-            else 0.0
+            word: 0.0
+            if (term := find(word)) is None
+            else (1 + math.log(count) if self.sublinear_tf else count) * float(idf[term])
             for word, count in found.items()
         }
 
@@ -203,8 +248,10 @@ class TextFeatures(BaseEstimator):
         """The learnt state as arrays for a saved model; the parameters are in `get_params()`."""
         self._check_fitted()
         vocabulary, ends = pack_strings(chain(*self._vocabularies))
-        probe = {} if self._model is None else {"text.sentences_probe": self._model.probe}
-        return probe | {
+        more = {} if self._model is None else {"text.sentences_probe": self._model.probe}
+        if self._places is not None:
+            more["text.places"] = self._places
+        return more | {
             "text.vocabulary": vocabulary,
             "text.vocabulary_ends": ends,
             "text.kinds": np.array([len(kind) for kind in self._vocabularies], dtype=np.int64),
@@ -227,7 +274,7 @@ class TextFeatures(BaseEstimator):
         counts = found.counts("text.kinds", len(features._cutters())).tolist()
         ends = [0, *accumulate(counts)]
         features._vocabularies = [
-            {term: column for column, term in enumerate(terms[start:stop])}
+            Vocabulary({term: column for column, term in enumerate(terms[start:stop])})
             for start, stop in pairwise(ends)
         ]
         if ends[-1] != len(terms) or counts != [len(kind) for kind in features._vocabularies]:
@@ -236,6 +283,11 @@ class TextFeatures(BaseEstimator):
         if features.sentences is not None:
             probe = found.floats("text.sentences_probe", None)
             features._model = SentenceModel.again(features.sentences, probe)
+        if "text.places" in found:
+            width = features.n_columns
+            features._places = found.ids("text.places", width, below=width).astype(np.int32)
+            if len(np.unique(features._places)) < width:
+                raise ValueError("'text.places' must name every column once")
         return features
 
     @property
@@ -280,6 +332,10 @@ class TextFeatures(BaseEstimator):
             return kinds[0]
         joined = csr_matrix(hstack(kinds, format="csr"))
         _normalise(joined)
+        if self._places is not None:
+            placed = (joined.data, self._places[joined.indices], joined.indptr)
+            joined = csr_matrix(placed, shape=joined.shape)
+            joined.sort_indices()
         return joined
 
     def _weigh(self, kinds: list[csr_matrix]) -> None:

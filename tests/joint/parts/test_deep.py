@@ -143,6 +143,20 @@ def test_taught_forgotten_and_trained_again(
     assert "deep" in model.model.parts_ and precision_at_1(model, planted[1]) > 0.9
 
 
+@pytest.mark.parametrize("candidates", ["nearest", "all"])
+def test_words_that_no_text_had_are_learnt(
+    encoder_folder: Path, planted: tuple[Planted, Planted], tmp_path: Path, candidates: str
+) -> None:
+    model = tagger(encoder_folder, candidates).fit(planted[0].texts, names_of(planted[0]))
+    assert model.without_known_words(["honey bees"]) == [0]
+    model.learn(["honey bees"], [["bees"]])
+    for opened in (model, TextTagger.load(model.save(tmp_path / "model"))):
+        assert opened.tag("honey bees")[0].name == "bees"
+        [why] = opened.explain("honey bees", top=1)
+        assert "honey" in [word for word, effect in why.words if effect > 0]
+        assert precision_at_1(opened, planted[1]) > 0.9
+
+
 def test_texts_are_needed(fitted: TextTagger, planted: tuple[Planted, Planted]) -> None:
     X = fitted.features.transform(planted[1].texts)
     with pytest.raises(DataFormatError, match="reads texts beside features. Give texts"):

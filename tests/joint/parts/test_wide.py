@@ -60,7 +60,7 @@ def test_training_on_takes_two_fifths_of_the_epochs(task: Task) -> None:
 def test_saved_and_restored(known: Known, task: Task) -> None:
     part = WidePart.fit(task, SETTINGS)
     config, arrays = part.state("float32")
-    assert config == {**SETTINGS, "history": list(part.history)}
+    assert config == {**SETTINGS, "history": list(part.history), "n_features": 40}
     again = WidePart.restore(config, Arrays(arrays), known)
     assert again.history == part.history and again.epochs == 5
     assert np.array_equal(again.head.scores(known.points, CPU), part.head.scores(known.points, CPU))

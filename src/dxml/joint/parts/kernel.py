@@ -115,6 +115,9 @@ class KernelPart(Part):
         vote = self.vote
         return KernelPart(replace(vote, points=vote.points[kept], votes=vote.votes[kept]))
 
+    def widen(self, after: Known) -> KernelPart:
+        return KernelPart(replace(self.vote, points=_in_form(after.points)))
+
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> KernelPart:
         """One step of coordinate descent on the point's vote for the label: k(x, x) is 1."""
         votes = np.array(self.vote.votes)
@@ -140,9 +143,6 @@ class KernelPart(Part):
             raise ValueError(f"there is no kernel {config['kind']!r:.40}")
         numbers = {name: real(config, name) for name in ("gamma", "ridge", "pull")}
         kernel = Kernel(config["kind"], **numbers)
-        points: sp.csr_matrix | Floats = known.points
-        if is_dense(known.points):
-            points = known.points.toarray()
         votes = arrays.packed("kernel.votes", known.n_points, known.n_labels)
         relations = None
         if kernel.pull:
@@ -151,7 +151,13 @@ class KernelPart(Part):
             )
             related = arrays.packed("kernel.relations", n_related, n_related)
             relations = unpack("kernel.relations", related)
+        points = _in_form(known.points)
         return cls(KernelVote(points, unpack("kernel.votes", votes), kernel, relations))
+
+
+def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
+    """Dense points as an array."""
+    return points.toarray() if is_dense(points) else points
 
 
 def _rounded(votes: Floats, precision: Precision) -> Floats:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
-from dxml._core.sparse import stack_rows
+from dxml._core.sparse import stack_rows, widened
 from dxml.joint.mixture import Opinion
 from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
 from dxml.joint.points import Known, Near
@@ -111,6 +111,10 @@ class LinearPart(Part):
         signs = _worth_it(_new_signs(lesson), lesson.after.labels, lesson.before.n_points)
         known = _with_rows(self.head.weights, lesson.after.n_labels)
         return self._taught(known, lesson.after.points, signs, lesson.options)
+
+    def widen(self, after: Known) -> LinearPart:
+        weights = widened(self.head.weights, after.points.shape[1])
+        return LinearPart(LinearHead(weights), self.C)
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> LinearPart:
         """The point becomes a negative of the label."""

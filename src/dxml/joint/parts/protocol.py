@@ -364,6 +364,10 @@ class Part(ABC):
         """Without the points that are not kept."""
         return self
 
+    def widen(self, after: Known) -> Part:
+        """With as many features as the known points have now; none of them has the new ones."""
+        return self
+
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> Part:
         """With a label taken off a point."""
         return self

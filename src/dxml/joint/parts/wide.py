@@ -82,7 +82,7 @@ class WidePart(Part):
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         X, Y = task.learnt
-        warm = start.head if isinstance(start, WidePart) else None
+        warm = start.head.widened(X.shape[1]) if isinstance(start, WidePart) else None
         head, history = fit_wide(
             X,
             Y,
@@ -164,13 +164,15 @@ class WidePart(Part):
         arrays: Named = {}
         for name, array in self.head.arrays().items():
             arrays |= pack(name, array, precision)
-        return {**self.settings, "history": list(self.history)}, arrays
+        config = {**self.settings, "history": list(self.history)}
+        return {**config, "n_features": self.head.inner.shape[1]}, arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        width = whole(config, "width", 1)
+        width, d = whole(config, "width", 1), known.points.shape[1]
+        n_features = whole({"n_features": d, **config}, "n_features", 1, d)
         return cls(
-            WideHead.from_arrays(arrays, known.points.shape[1], known.n_labels, width),
+            WideHead.from_arrays(arrays, n_features, known.n_labels, width),
             whole(config, "learners", 1),
             whole(config, "epochs", 1),
             tuple(reals(config["history"], "history")),

@@ -126,7 +126,7 @@ function list(names) {
 }
 
 function mute(ids) {
-  return ids.length ? " None of its words is known, so nothing changes until the model is trained anew." : "";
+  return ids.length ? " It has no word, so nothing changes." : "";
 }
 
 function news(names) {
