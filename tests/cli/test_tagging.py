@@ -142,6 +142,16 @@ def test_explain_says_why(files: Path) -> None:
     assert unknown.stderr == "no word of the text is known: these labels are only frequent ones\n"
 
 
+def test_predict_says_when_no_word_is_known(model: Path, tmp_path: Path) -> None:
+    texts = [{"nr": "u", "title": "zzyzx", "abstract": ""}, {"nr": "v", "title": "suppe"}]
+    table = write_jsonl(tmp_path / "more.jsonl", texts)
+    done = run("predict", table, "--model", model, "--text", "title", "--id", "nr", "--json")
+    assert "no word of 1 of 2 texts is known: their labels are only frequent ones" in done.stderr
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["point"] == "u" and first["nothing_known"] is True and first["labels"]
+    assert second["point"] == "v" and "nothing_known" not in second
+
+
 def test_learn_says_when_a_text_has_no_word(model: Path, tmp_path: Path) -> None:
     more = [
         {"nr": "u", "title": "?!", "abstract": "", "subjects": ["Küche"]},

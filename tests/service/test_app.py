@@ -76,6 +76,14 @@ def test_what_is_taught_is_predicted_and_can_be_forgotten(client: TestClient) ->
     assert (kind, message) == ("not_found", "there is no text with the id 'a'.")
 
 
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_text_of_which_nothing_is_known_is_flagged(client: TestClient, explain: bool) -> None:
+    asked = {"text": ["zzyzx", "herring"], "top": 1, "explain": explain}
+    first, second = client.post("/predict", json=asked).json()["results"]
+    assert first["nothing_known"] is True and len(first["labels"]) == 1
+    assert "nothing_known" not in second
+
+
 def test_texts_without_a_word_are_named(client: TestClient) -> None:
     lesson = {"texts": ["?!", "zzyzx"], "labels": [["Fishery"]] * 2, "ids": ["u", "v"]}
     assert client.post("/learn", json=lesson).json()["without_known_words"] == ["u"]

@@ -14,7 +14,7 @@ from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, P
 from dxml.joint import Joint
 from dxml.methods import load_model, saved_method
 from dxml.tagging.tagger import Columns, TextTagger
-from dxml.tagging.tags import Explanation, Neighbour, Tag
+from dxml.tagging.tags import Explanation, Neighbour, Tag, Tags
 
 SIGNS = {
     "Fischerei": ["hering", "netz", "kutter"],
@@ -83,6 +83,18 @@ def test_one_text_or_many(fitted: TextTagger) -> None:
     assert fitted.tag("Hering im Netz", threshold=1.1) == []
     assert fitted.tag([]) == []
     assert len(fitted.tag("unbekannt", top=2)) == 2
+
+
+def test_a_text_of_which_nothing_is_known_says_so(fitted: TextTagger) -> None:
+    one = fitted.tag("xyzzy qqq")
+    assert isinstance(one, Tags) and one.nothing_known
+    assert {tag.name for tag in one} == set(SIGNS)
+    shares = fitted.model.label_frequency_ / 150
+    assert [p for _, p in one] == pytest.approx(sorted(shares, reverse=True))
+    several = fitted.tag(["Hering", "xyzzy", "", "xyzzy Netz"], threshold=0.99)
+    assert [tags.nothing_known for tags in several] == [False, True, True, False]
+    assert fitted.nothing_known(["Hering", "xyzzy"]) == [1]
+    assert not fitted.tag("Hering").nothing_known
 
 
 def test_explanations_name_the_planted_words_and_texts(fitted: TextTagger) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ def write_predictions(
     *,
     table: TextTable | None = None,
     score: str = "score",
+    nothing_known: Container[int] = (),
 ) -> None:
     """Write a ranking as tsv, jsonl or npz to a file or to standard output.
 
@@ -49,6 +50,8 @@ def write_predictions(
         The table of the points, which has their names; by default points are counted from 0.
     score : str
         What the score of a label is called.
+    nothing_known : container of int
+        The points, counted from 0, of which nothing is known; jsonl says so.
     """
     if format == "npz" and output is not None:
         scores = ranking.to_csr(n_labels)
@@ -57,7 +60,7 @@ def write_predictions(
         replace_file(output, lambda file: sp.save_npz(file, scores))
         return
     points = range(len(ranking)) if table is None else table.names
-    write_rows(_rows(ranking, names, points), format, output, score)
+    write_rows(_rows(ranking, names, points), format, output, score, nothing_known)
 
 
 def _with_empty_rows(scores: sp.csr_matrix, rows: Sequence[int], n_rows: int) -> sp.csr_matrix:
@@ -68,9 +71,15 @@ def _with_empty_rows(scores: sp.csr_matrix, rows: Sequence[int], n_rows: int) ->
     return sp.csr_matrix(places, shape=(n_rows, scores.shape[1]))
 
 
-def write_rows(rows: Iterable[Row], format: str, output: Path | None, score: str) -> None:
+def write_rows(
+    rows: Iterable[Row],
+    format: str,
+    output: Path | None,
+    score: str,
+    nothing_known: Container[int] = (),
+) -> None:
     """Write (point, its labels with their scores) rows as tsv or jsonl."""
-    lines = (_tsv if format == "tsv" else _jsonl)(rows, score)
+    lines = _tsv(rows, score) if format == "tsv" else _jsonl(rows, score, nothing_known)
     if output is None:
         sys.stdout.writelines(lines)
     else:
@@ -95,7 +104,10 @@ def _cell(value: int | str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else str(value)
 
 
-def _jsonl(rows: Iterable[Row], score: str) -> Iterator[str]:
-    for point, row in rows:
+def _jsonl(rows: Iterable[Row], score: str, nothing_known: Container[int]) -> Iterator[str]:
+    for place, (point, row) in enumerate(rows):
         labels = [{"label": label, score: round(value, 6)} for label, value in row]
-        yield json.dumps({"point": point, "labels": labels}, ensure_ascii=False) + "\n"
+        line: dict[str, Any] = {"point": point, "labels": labels}
+        if place in nothing_known:
+            line["nothing_known"] = True
+        yield json.dumps(line, ensure_ascii=False) + "\n"

@@ -113,17 +113,28 @@ def _predict_texts(
     with open_progress(quiet) as progress:
         table = reading.read(data, columns, progress)
         ranking = tagger.rank(table.texts, top, progress=progress)
+    mute = set(tagger.nothing_known(table.texts))
+    if mute:
+        found = f"no word of {len(mute):,} of {len(table):,} texts is known"
+        typer.echo(f"{found}: their labels are only frequent ones", err=True)
     if with_parents:
         tags = tagger.named(ranking, with_parents=True)
         rows: list[Row] = [
             (point, [(tag.name, tag.probability) for tag in row])
             for point, row in zip(table.names, tags, strict=True)
         ]
-        write_rows(rows, format.value, output, "probability")
+        write_rows(rows, format.value, output, "probability", mute)
         return
     names = tagger.labels_
     write_predictions(
-        ranking, len(names), names, format.value, output, table=table, score="probability"
+        ranking,
+        len(names),
+        names,
+        format.value,
+        output,
+        table=table,
+        score="probability",
+        nothing_known=mute,
     )
 
 

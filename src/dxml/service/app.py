@@ -34,6 +34,7 @@ from dxml.service.limits import LARGE, BodyLimit, Limits
 from dxml.service.metrics import Counting, Metrics
 from dxml.service.openapi import ABOUT, ANY_ERROR, LEARN_BODY, PREDICT_BODY, ROUTES, UNLABEL_BODY
 from dxml.service.pages import add_pages
+from dxml.service.served import Served
 
 __all__ = ["create_app"]
 
@@ -216,10 +217,11 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             found = await service.within(service.batcher.submit(Wanted(points, request.top)))
             about, least = engine.served.about, request.threshold
             results = [{"labels": _labels(row, least, about)} for row in found]
-            return JSONAnswer({"results": results})
+            return JSONAnswer({"results": _flagged(results, engine.served, points)})
         explained = await service.within(_explained(service, points, request.top))
         about, least = engine.served.about, request.threshold
-        return JSONAnswer({"results": [_result(why, least, about) for why in explained]})
+        results = [_result(why, least, about) for why in explained]
+        return JSONAnswer({"results": _flagged(results, engine.served, points)})
 
     @app.post(
         "/learn",
@@ -362,6 +364,15 @@ def _check_lesson(request: schemas.LearnRequest, limits: Limits) -> None:
 
 
 About = Callable[[str], dict[str, Any]]
+
+
+def _flagged(
+    results: list[dict[str, Any]], served: Served, points: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """With a word about the points of which the model knows nothing."""
+    for place in served.nothing_known(points):
+        results[place]["nothing_known"] = True
+    return results
 
 
 def _labels(row: Labels, threshold: float | None, about: About) -> list[dict[str, Any]]:

@@ -97,6 +97,9 @@ class Result(BaseModel):
     explanations: list[dict[str, Any]] | None = Field(
         None, description="For each label: shares, words or features, neighbours; when asked for."
     )
+    nothing_known: bool | None = Field(
+        None, description="True where no word of a text is known: its labels are frequent ones."
+    )
 
 
 class PredictAnswer(BaseModel):

@@ -61,6 +61,10 @@ class Served(ABC):
     def explain(self, point: Any, top: int) -> list[dict[str, Any]]:
         """Why these labels."""
 
+    def nothing_known(self, points: Sequence[Any]) -> list[int]:
+        """The places of points of which the model knows nothing."""
+        return []
+
     def about(self, name: str) -> dict[str, Any]:
         """A label's description and parents, where they are known."""
         return {}
@@ -150,6 +154,10 @@ class ServedTagger(Served):
     def rank(self, points: Sequence[Any], top: int) -> TopK:
         """The best labels of each text."""
         return self.tagger.rank(points, top)
+
+    def nothing_known(self, points: Sequence[Any]) -> list[int]:
+        """The places of texts of which no word is known."""
+        return self.tagger.nothing_known(points)
 
     def explain(self, point: Any, top: int) -> list[dict[str, Any]]:
         """Words, neighbours and shares for each label."""

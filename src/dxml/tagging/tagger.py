@@ -41,7 +41,7 @@ from dxml.tagging.known_texts import (
     first_line,
     indicator_of,
 )
-from dxml.tagging.tags import Explanation, Neighbour, Tag
+from dxml.tagging.tags import Explanation, Neighbour, Tag, Tags
 from dxml.tagging.thesaurus import (
     LabelInfo,
     Thesaurus,
@@ -215,7 +215,7 @@ class TextTagger:
         threshold: float | None = None,
         *,
         with_parents: bool = False,
-    ) -> list[Tag]: ...
+    ) -> Tags: ...
     @overload
     def tag(
         self,
@@ -224,7 +224,7 @@ class TextTagger:
         threshold: float | None = None,
         *,
         with_parents: bool = False,
-    ) -> list[list[Tag]]: ...
+    ) -> list[Tags]: ...
     def tag(
         self,
         texts: str | Sequence[str],
@@ -232,8 +232,11 @@ class TextTagger:
         threshold: float | None = None,
         *,
         with_parents: bool = False,
-    ) -> list[Tag] | list[list[Tag]]:
+    ) -> Tags | list[Tags]:
         """The most probable labels, best first: a list for one text, a list of lists for several.
+
+        Where nothing of a text is known its labels are only the most frequent ones; its list says
+        so by ``nothing_known``.
 
         Parameters
         ----------
@@ -245,8 +248,10 @@ class TextTagger:
             Whether all broader labels of those are added, each as probable as the most probable
             that it stands above.
         """
-        ranking = self.rank([texts] if isinstance(texts, str) else texts, top)
-        tags = self.named(ranking, threshold, with_parents=with_parents)
+        several = [texts] if isinstance(texts, str) else list(texts)
+        named = self.named(self.rank(several, top), threshold, with_parents=with_parents)
+        mute = set(self.nothing_known(several))
+        tags = [Tags(row, nothing_known=place in mute) for place, row in enumerate(named)]
         return tags[0] if isinstance(texts, str) else tags
 
     def named(
@@ -397,12 +402,20 @@ class TextTagger:
 
     def without_known_words(self, texts: Sequence[str]) -> list[int]:
         """The places of texts of which no word is known."""
-        rows = self.features.transform(texts)
-        return np.flatnonzero(np.diff(rows.indptr) == 0).tolist()
+        return self.features.empty_rows(texts)
+
+    def nothing_known(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts of which no word is known, where no encoder reads them either."""
+        return [] if self._reads_texts else self.features.empty_rows(texts)
 
     def without_words(self, texts: Sequence[str]) -> list[int]:
         """The places of texts that have no word at all: learnt, they would change nothing."""
-        return [] if DeepPart.name in self.model.parts_ else self.features.without_terms(texts)
+        return [] if self._reads_texts else self.features.without_terms(texts)
+
+    @property
+    def _reads_texts(self) -> bool:
+        _ = self._known
+        return DeepPart.name in self.model.parts_
 
     def forget(self, id: str) -> Self:
         """Take a text out of the vote; a label that no other text carries is predicted no more."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Explanation", "Neighbour", "Tag"]
+__all__ = ["Explanation", "Neighbour", "Tag", "Tags"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,21 @@ class Tag:
 
     def __str__(self) -> str:
         return f"{self.name} {_per_cent(self.probability)}"
+
+
+class Tags(list[Tag]):
+    """The labels of one text, best first.
+
+    Attributes
+    ----------
+    nothing_known : bool
+        Whether no word of the text is known, and no encoder reads it: its labels are then only the
+        most frequent ones, with the share of the texts that carry each.
+    """
+
+    def __init__(self, tags: Iterable[Tag] = (), *, nothing_known: bool = False) -> None:
+        super().__init__(tags)
+        self.nothing_known = nothing_known
 
 
 @dataclass(frozen=True)

@@ -202,12 +202,19 @@ class TextFeatures(BaseEstimator):
 
     def without_terms(self, texts: Sequence[str]) -> list[int]:
         """The places of texts that have no word, and no n-gram either, known or unknown."""
+        return self._mute(texts, [cutter(lambda term: 0) for cutter in self._cutters()])
+
+    def empty_rows(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts whose rows are empty: none of their terms is known."""
+        self._check_fitted()
+        kinds = zip(self._cutters(), self._vocabularies, strict=True)
+        return self._mute(texts, [cutter(known.find) for cutter, known in kinds])
+
+    def _mute(self, texts: Sequence[str], cutters: Sequence[TermIds]) -> list[int]:
         if self.sentences is not None:
             return []
-        cutters = [cutter(lambda term: 0) for cutter in self._cutters()]
-        return [
-            i for i, text in enumerate(texts) if not any(list(cut.ids(text)) for cut in cutters)
-        ]
+        says = [any(True for cutter in cutters for _ in cutter.ids(text)) for text in texts]
+        return [place for place, any_term in enumerate(says) if not any_term]
 
     @property
     def only_words(self) -> bool:

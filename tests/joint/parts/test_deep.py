@@ -149,6 +149,7 @@ def test_words_that_no_text_had_are_learnt(
 ) -> None:
     model = tagger(encoder_folder, candidates).fit(planted[0].texts, names_of(planted[0]))
     assert model.without_known_words(["honey bees"]) == [0]
+    assert not model.tag("honey bees").nothing_known, "the encoder reads it"
     model.learn(["honey bees"], [["bees"]])
     for opened in (model, TextTagger.load(model.save(tmp_path / "model"))):
         assert opened.tag("honey bees")[0].name == "bees"

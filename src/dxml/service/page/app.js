@@ -62,7 +62,7 @@ async function ask() {
     const [found] = (await api.predict(asked, signal)).results;
     if (signal.aborted) return;
     [answered, why] = [asked, null];
-    show(found.labels, asked);
+    show(found.labels, asked, found.nothing_known);
   } catch (problem) {
     if (problem.name === "AbortError" || signal.aborted) return;
     at("results").removeAttribute("aria-busy");
@@ -72,10 +72,11 @@ async function ask() {
   }
 }
 
-function show(labels, { threshold }) {
+function show(labels, { threshold }, nothingKnown) {
   at("results").removeAttribute("aria-busy");
   say(at("problem"), "");
-  say(at("empty"), labels.length ? "" : `No label is as likely as ${percent(threshold)}.`);
+  const none = labels.length ? "" : `No label is as likely as ${percent(threshold)}.`;
+  say(at("empty"), nothingKnown ? "No word of this text is known: these labels are only the most frequent ones." : none);
   const [best] = labels;
   at("state").textContent = best ? `${count(labels.length, "label")}, first ${best.name} ${percent(best.probability)}` : "";
   results.show(labels);
