@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -64,6 +64,9 @@ page-pictures: $(READY)  ## the pictures of docs/guide/page.md, from a tagger of
 
 joint-picture: $(READY)  ## the picture of docs/joint.md
 	$(BIN)/python docs/joint_picture.py
+
+deep-picture: $(READY)  ## the picture of docs/guide/deep.md
+	$(BIN)/python docs/deep_picture.py
 
 bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	rm -rf build/bench-smoke

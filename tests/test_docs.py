@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def test_there_are_snippets() -> None:
 RECORDS = [
     ROOT / "benchmarks" / "README.md",
     ROOT / "benchmarks" / "results" / "joint-experiments" / "README.md",
+    ROOT / "benchmarks" / "results" / "deep-experiments" / "README.md",
 ]
 
 
@@ -60,6 +62,22 @@ def test_the_page_on_the_joint_method_is_one_page_with_a_picture() -> None:
     assert len(page.splitlines()) <= 90
     assert "](joint.svg)" in page
     assert [name for name in PARTS if f"| `{name}` |" not in page] == []
+
+
+def test_the_scores_on_the_page_of_the_encoder_are_those_that_are_stored() -> None:
+    spec = spec_from_file_location("deep_picture", ROOT / "docs" / "deep_picture.py")
+    assert spec is not None and spec.loader is not None
+    picture = module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    page = (ROOT / "docs" / "guide" / "deep.md").read_text("utf-8")
+    assert "](pictures/deep.svg)" in page
+    rows = re.findall(r"^\| ([\w-]+) \| (Joint|with the encoder) \| (.+?) \| (\d+) s", page, re.M)
+    assert len(rows) == 4
+    for data, method, scores, seconds in rows:
+        name = picture.WITHOUT if method == "Joint" else picture.WITH
+        stored = picture.run(*picture.RUNS[data][name])
+        assert scores.split(" | ") == [f"{stored[f'P@{k}']:.2f}" for k in (1, 3, 5)]
+        assert int(seconds) == round(stored["seconds"])
 
 
 def is_there(dotted: str) -> bool:
