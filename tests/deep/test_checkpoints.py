@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from importlib import metadata
@@ -161,3 +162,7 @@ def test_published_weights_in_16_bits_are_opened_in_32(
     exact = open_pretrained(encoder_folder).transformer.state_dict()
     for name, value in found.transformer.state_dict().items():
         assert np.allclose(value, exact[name], atol=1e-3)
+
+
+def test_where_the_weights_lay_is_not_stored(encoder_folder: Path) -> None:
+    assert str(encoder_folder) not in json.dumps(open_pretrained(encoder_folder).config)

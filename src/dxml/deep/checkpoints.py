@@ -96,7 +96,9 @@ def open_pretrained(folder: str | Path, max_length: int = 256) -> Pretrained:
         transformer = _open_model(package, folder)
     longest = min(max_length, _longest(folder, config, transformer))
     reader = Reader(_tokenizer_json(package, folder), longest)
-    return Pretrained(_plain(transformer), json.loads(config.to_json_string(False)), reader)
+    described = json.loads(config.to_json_string(False))
+    described.pop("_name_or_path", None)  # a model tells nobody where its weights lay
+    return Pretrained(_plain(transformer), described, reader)
 
 
 def build(config: dict[str, Any]) -> torch.nn.Module:
