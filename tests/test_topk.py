@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dxml.topk import TopK, tie_order, topk_from_csr, topk_from_dense
+from dxml.topk import TopK, moved_up, tie_order, topk_from_csr, topk_from_dense
 
 
 def by_sorting(scores: np.ndarray, frequency: np.ndarray, k: int) -> list[list[int]]:
@@ -87,3 +87,15 @@ def test_to_csr_and_back(data: st.DataObject) -> None:
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match=r"one shape \(n, k\), got \(1, 2\) and \(1, 3\)"):
         TopK(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.data())
+def test_the_order_after_a_change_is_that_of_a_sort(before: list[int], data: st.DataObject) -> None:
+    changed = data.draw(st.lists(st.integers(0, len(before) - 1), max_size=25, unique=True))
+    after = [n + 2 * (label in changed) - label % 2 for label, n in enumerate(before)]
+    after = [new if label in changed else before[label] for label, new in enumerate(after)]
+    after += data.draw(st.lists(st.integers(0, 4), max_size=3))
+    place = tie_order(np.array(before))
+    found = moved_up(place, np.array(after), np.array(changed, dtype=int))
+    assert found.tolist() == tie_order(np.array(after)).tolist() and found.dtype == np.int32
+    assert place.tolist() == tie_order(np.array(before)).tolist(), "the order before stays"

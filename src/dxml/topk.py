@@ -18,10 +18,11 @@ import scipy.sparse as sp
 
 from dxml._core.sparse import plain_csr
 
-__all__ = ["TopK", "tie_order", "topk_from_csr", "topk_from_dense"]
+__all__ = ["TopK", "moved_up", "tie_order", "topk_from_csr", "topk_from_dense"]
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
+FEW_MOVED = 20  # labels that are moved one by one; for more, all are sorted again
 
 
 @numba.njit(cache=True)
@@ -109,6 +110,45 @@ def tie_order(label_frequency: npt.NDArray[Any]) -> Ids:
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return place
+
+
+def moved_up(place: Ids, frequency: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Ids:
+    """`tie_order(frequency)` from the one before some labels became more frequent.
+
+    Takes a few passes over the labels for each that changed, and sorts nothing.
+
+    Parameters
+    ----------
+    place : int32 array
+        As `tie_order` gave it; labels after its end are new.
+    frequency : int array
+        As it is now.
+    labels : int array
+        Those that became more frequent, or are new.
+
+    >>> before = tie_order(np.array([1, 5, 5, 0]))
+    >>> moved_up(before, np.array([5, 5, 5, 0, 7]), np.array([0, 4])).tolist()
+    [1, 2, 3, 4, 0]
+    """
+    new = np.arange(len(place), len(frequency), dtype=np.int32)
+    labels = np.union1d(labels, new)
+    if len(labels) > FEW_MOVED:
+        return tie_order(frequency)
+    place = np.concatenate([place, new])
+    others = place.copy()  # places as if the changed labels were not there
+    for old in place[labels].tolist():
+        others -= place > old
+    stay = np.ones(len(frequency), dtype=bool)
+    stay[labels] = False
+    labels = labels[np.lexsort((labels, -frequency[labels]))]
+    found = others.copy()
+    for turn, label in enumerate(labels.tolist()):
+        ahead = frequency > frequency[label]
+        ahead[:label] |= frequency[:label] == frequency[label]
+        first = int(np.count_nonzero(ahead & stay))
+        found += others >= first
+        place[label] = first + turn
+    return np.where(stay, found, place).astype(np.int32)
 
 
 @numba.njit(cache=True, inline="always")

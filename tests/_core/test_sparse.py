@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse as sp
 
-from dxml._core.sparse import canonical, indicator, plain_csr
+from dxml._core.sparse import append_rows, canonical, indicator, plain_csr, stack_rows, widened
 
 
 def test_equals_the_constructors_and_shares_its_arrays() -> None:
@@ -55,3 +57,35 @@ def test_canonical_copies_only_what_must_change() -> None:
     assert found.toarray().tolist() == [[0, 3], [4, 0]] and found.nnz == 2
     assert found.indices.dtype == found.indptr.dtype == np.int32
     assert messy.nnz == 4
+
+
+def some_rows(n: int, seed: int, columns: int = 6) -> sp.csr_matrix:
+    return sp.random(n, columns, 0.4, format="csr", dtype=np.float32, random_state=seed)
+
+
+def test_rows_are_appended_as_they_are_stacked_and_what_was_before_stays() -> None:
+    grown = [some_rows(5, 0)]
+    for seed in range(1, 40):
+        grown.append(append_rows(grown[-1], some_rows(seed % 3, seed)))
+    expected = some_rows(5, 0)
+    for seed, found in enumerate(grown):
+        if seed:
+            expected = stack_rows(expected, some_rows(seed % 3, seed))
+        assert (found != expected).nnz == 0 and found.shape == expected.shape
+    shared = [np.shares_memory(a.data, b.data) for a, b in pairwise(grown)]
+    assert shared.count(False) < 10, "copied only when the room is too small"
+
+
+def test_two_may_append_to_the_same_rows() -> None:
+    base = append_rows(some_rows(5, 0), some_rows(1, 1))
+    one, other = append_rows(base, some_rows(2, 2)), append_rows(base, some_rows(2, 3))
+    for found, seed in ((one, 2), (other, 3)):
+        assert (found[6:] != some_rows(2, seed)).nnz == 0
+        assert (found[:6] != base).nnz == 0
+
+
+def test_rows_with_more_columns_are_appended() -> None:
+    first = append_rows(some_rows(3, 0), some_rows(1, 1))
+    found = append_rows(first, some_rows(2, 2, columns=9))
+    assert found.shape == (6, 9) and first.shape == (4, 6)
+    assert (found[:4] != widened(first, 9)).nnz == 0

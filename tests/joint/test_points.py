@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml.joint import points as module
 from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Near, Space
+from dxml.neighbors.cosine import Neighbours
 from dxml.topk import tie_order
 
 
@@ -132,3 +134,67 @@ def test_a_label_is_taken_off(known: Known) -> None:
     assert found.tie_order.tolist() == tie_order(expected.sum(axis=0)).tolist()
     assert known.labels[row, label], "the old points stay as they were"
     assert found.space is known.space
+
+
+def rare_rows(n: int, seed: int, columns: int = 60) -> sp.csr_matrix:
+    rows = sp.random(n, columns, 0.1, format="csr", dtype=np.float32, random_state=seed)
+    rows.sort_indices()
+    return rows
+
+
+def test_points_added_one_by_one_are_found_like_those_of_one_index() -> None:
+    searched = np.arange(60) % 5 > 0
+    points, queries = rare_rows(80, 0), rare_rows(20, 1)
+    space = FeatureSpace(points, searched)
+    spaces = [space]
+    for seed in range(60):
+        space.search(queries, 10, "cpu")  # the index is there when a point comes
+        more = rare_rows(1 + seed % 2, 100 + seed)
+        points = sp.csr_matrix(sp.vstack([points, more]))
+        space = space.add(more, points)
+        spaces.append(space)
+    assert 1 < len(space._runs) <= 6
+    for each in spaces[::7]:
+        whole = FeatureSpace(each.points, searched).search(queries, 10, "cpu")
+        found = each.search(queries, 10, "cpu")
+        assert np.array_equal(found.ids, whole.ids)
+        assert np.array_equal(found.cosines, whole.cosines)
+
+
+def test_few_points_are_indexed_for_a_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A work count: of 2,000 points and 100 lessons, each is indexed a few times."""
+    indexed: list[int] = []
+
+    class Counting(Neighbours):
+        def __init__(self, points: sp.csr_matrix) -> None:
+            indexed.append(points.shape[0])
+            super().__init__(points)
+
+    monkeypatch.setattr(module, "Neighbours", Counting)
+    points, query = rare_rows(2000, 0), rare_rows(1, 1)
+    known = Known(
+        points,
+        sp.csr_matrix((2000, 3), dtype=bool),
+        tie_order(np.zeros(3)),
+        FeatureSpace(points, np.ones(60, bool)),
+    )
+    known.search(query, 5, "cpu")
+    assert indexed == [2000]
+    for seed in range(100):
+        known = known.add(rare_rows(1, seed), sp.csr_matrix([[True, False, seed % 2 > 0]]))
+        known.search(query, 5, "cpu")
+    assert sum(indexed) - 2000 < 100 * 20
+    assert known.counts.tolist() == [100, 0, 50] and known.tie_order.tolist() == [0, 2, 1]
+
+
+def test_a_wider_space_keeps_its_index() -> None:
+    points, queries = rare_rows(80, 0), rare_rows(20, 1)
+    space = FeatureSpace(points, np.ones(60, bool))
+    before = space.search(queries, 10, "cpu")
+    wider = space.widen(63)
+    assert wider._runs[0].index is not None and space.points.shape == (80, 60)
+    found = wider.search(rare_rows(20, 1), 10, "cpu")
+    assert np.array_equal(found.ids, before.ids)
+    new = sp.csr_matrix((np.float32([1]), ([0], [62])), shape=(1, 63))
+    space = wider.add(new, sp.csr_matrix(sp.vstack([wider.points, new])))
+    assert space.search(new, 2, "cpu").ids.tolist() == [[80, -1]]

@@ -287,3 +287,28 @@ def test_scores_of_all_labels_are_those_of_every_pair() -> None:
     np.testing.assert_allclose(head.scores(X, every), expected.ravel(), atol=1e-6)
     some = sp.csr_matrix(rng.random((9, 7)) < 0.5)
     np.testing.assert_allclose(head.scores(X, some), expected[some.toarray()], atol=1e-6)
+
+
+def test_rows_are_replaced_as_in_a_matrix_and_the_head_before_stays() -> None:
+    rng = np.random.default_rng(0)
+    head = LinearHead(sp.random(7, 20, 0.3, format="csr", dtype=np.float32, random_state=2))
+    first, expected = head, head.weights.toarray()
+    kept = expected.copy()
+    for turn in range(40):
+        n_labels = len(expected) + turn % 2
+        labels = np.sort(rng.choice(n_labels, 2, replace=False))
+        fresh = sp.random(2, 20 + turn, 0.3, format="csr", dtype=np.float32, random_state=turn)
+        expected = np.pad(expected, ((0, n_labels - len(expected)), (0, int(turn > 0))))
+        expected[labels] = fresh.toarray()
+        head = head.widened(20 + turn).replaced(labels, fresh, n_labels)
+        assert head.n_labels == n_labels and head._rows.stored.shape[0] <= 2 * n_labels
+        X = sp.random(3, 20 + turn, 0.4, format="csr", dtype=np.float32, random_state=turn)
+        every = sp.csr_matrix(np.ones((3, n_labels), dtype=bool))
+        scores = (X.toarray() @ expected.T - 1).ravel()
+        np.testing.assert_allclose(head.scores(X, every), scores, atol=1e-5)
+        np.testing.assert_allclose(head.all_scores(X).ravel(), scores, atol=1e-5)
+        assert np.array_equal(head.weights.toarray(), expected)
+        asked = np.array([0, n_labels - 1, n_labels + 3])
+        assert np.array_equal(head.rows(asked).toarray()[:2], expected[asked[:2]])
+        assert head.rows(asked)[2].nnz == 0
+    assert np.array_equal(first.weights.toarray(), kept)

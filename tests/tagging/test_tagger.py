@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dxml._core.storage import read_config, sealed
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
 from dxml.joint import Joint
 from dxml.methods import load_model, saved_method
+from dxml.tagging.known_texts import Listed
 from dxml.tagging.tagger import Columns, TextTagger
 from dxml.tagging.tags import Explanation, Neighbour, Tag, Tags
 
@@ -239,6 +241,32 @@ def test_a_lesson_that_fails_changes_nothing(
         with pytest.raises(MemoryError):
             tagger.learn(["Honig, Bienen"], [["Imkerei"]])
     assert (tagger.tag("Hering im Netz"), tagger.features.n_columns) == before
+
+
+def test_what_a_list_shares_with_a_longer_one() -> None:
+    short = Listed(["a", "b"])
+    one, other = short.add(["c"]), short.add(["d", "e"])
+    assert [list(each) for each in (short, one, other)] == [["a", "b"], [*"abc"], [*"abde"]]
+    assert [each.place("c") for each in (short, one, other)] == [None, 2, None]
+    assert "c" in one and "c" not in short and len(short) == 2 and short[-1] == "b"
+    assert one[1:] == ["b", "c"] and short[:9] == ["a", "b"]
+    again = one.add(["a"])
+    assert (again.place("a"), one.place("a")) == (3, 0) and not again.are_different
+    with pytest.raises(IndexError):
+        short[2]
+
+
+def test_what_was_known_before_a_lesson_stays(tagger: TextTagger) -> None:
+    """Two descend from one: neither sees what the other learnt."""
+    one, other = copy(tagger), copy(tagger)
+    one.learn(["Honig, Bienen"], [["Imkerei"]], ids=["a"])
+    other.learn(["Wachs, Kerze", "Docht"], [["Licht"], ["Licht", "Kerzen"]], ids=["b", "c"])
+    assert len(tagger.ids_) == 150 and tagger.labels_ == tuple(sorted(SIGNS))
+    assert one.ids_[150:] == ("a",) and one.labels_[4:] == ("Imkerei",)
+    assert other.ids_[150:] == ("b", "c") and other.labels_[4:] == ("Kerzen", "Licht")
+    assert one.tag("Bienen")[0].name == "Imkerei" and other.tag("Kerze")[0].name == "Licht"
+    assert other.tag("Bienen").nothing_known and tagger.tag("Kerze")[0].name in SIGNS
+    assert other.explain("Docht", top=1)[0].neighbours[0].title == "Docht"
 
 
 def test_texts_without_a_word(tagger: TextTagger) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numba
@@ -11,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["canonical", "indicator", "plain_csr", "sparse_product", "stack_rows", "widened"]
+__all__ = [
+    "append_rows",
+    "canonical",
+    "indicator",
+    "plain_csr",
+    "sparse_product",
+    "stack_rows",
+    "widened",
+]
 
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
 
@@ -87,6 +96,66 @@ def widened(matrix: sp.csr_matrix, n_columns: int) -> sp.csr_matrix:
     wider = copy(matrix)
     wider.resize(matrix.shape[0], n_columns)
     return wider
+
+
+class _Room:
+    """Arrays with room at their end, shared by the matrices that are their beginnings."""
+
+    def __init__(self, matrix: sp.csr_matrix, size: int, rows: int) -> None:
+        self.lock = Lock()
+        self.size, self.rows = matrix.nnz, matrix.shape[0]
+        self.data = _with_room(matrix.data, size)
+        self.indices = _with_room(matrix.indices, size)
+        self.indptr = _with_room(matrix.indptr, rows + 1)
+
+    def holds(self, size: int, rows: int) -> bool:
+        return size <= len(self.data) and rows < len(self.indptr)
+
+    def append(self, second: sp.csr_matrix) -> None:
+        self.data[self.size : self.size + second.nnz] = second.data
+        self.indices[self.size : self.size + second.nnz] = second.indices
+        ends = self.indptr[self.rows + 1 : self.rows + 1 + second.shape[0]]
+        np.add(second.indptr[1:], self.size, out=ends, casting="unsafe")
+        self.size, self.rows = self.size + second.nnz, self.rows + second.shape[0]
+
+    def matrix(self, columns: int) -> sp.csr_matrix:
+        arrays = self.data[: self.size], self.indices[: self.size], self.indptr[: self.rows + 1]
+        return plain_csr(*arrays, (self.rows, columns))
+
+
+def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    roomy = np.empty(size, dtype=array.dtype)
+    roomy[: len(array)] = array
+    return roomy
+
+
+def append_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
+    """As `stack_rows`, in time that does not depend on `first`, on average over many calls.
+
+    `first` stays as it is: the new rows are written behind its own, into room that both share. If
+    other rows were written there already, or the room is too small, `first` is copied. Nobody may
+    write into matrices that are made so.
+    """
+    columns = second.shape[1]
+    size, rows = first.nnz + second.nnz, first.shape[0] + second.shape[0]
+    if size >= 2**31 or first.data.dtype != second.data.dtype:
+        return stack_rows(widened(first, columns), second)
+    room: _Room | None = getattr(first, "_room", None)
+    if room is not None:
+        with room.lock:
+            last = (room.size, room.rows) == (first.nnz, first.shape[0])
+            if last and room.holds(size, rows):
+                room.append(second)
+                return _kept_room(room, columns)
+    room = _Room(first, size + size // 2, rows + rows // 2)
+    room.append(second)
+    return _kept_room(room, columns)
+
+
+def _kept_room(room: _Room, columns: int) -> sp.csr_matrix:
+    matrix = room.matrix(columns)
+    matrix._room = room
+    return matrix
 
 
 def stack_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:

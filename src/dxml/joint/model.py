@@ -609,7 +609,7 @@ class Joint(Classifier):
     def _adopt(self, ensemble: Ensemble) -> None:
         self._ensemble, self._tie_place = ensemble, ensemble.known.tie_order
         self.n_samples_, self.n_labels_ = ensemble.known.labels.shape
-        self.label_frequency_ = np.bincount(self.train_labels_.indices, minlength=self.n_labels_)
+        self.label_frequency_ = ensemble.known.counts
 
     def _checked_rows(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
         self._check_fitted()

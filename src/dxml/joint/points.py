@@ -11,14 +11,22 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.sparse import stack_rows, widened
-from dxml.neighbors.cosine import Neighbours, cosine_weights, only_features, unit_rows
+from dxml._core.scaling import is_dense
+from dxml._core.sparse import append_rows, widened
+from dxml.neighbors.cosine import (
+    Neighbours,
+    cosine_weights,
+    merge_nearest,
+    only_features,
+    unit_rows,
+)
 from dxml.neighbors.voting import vote
-from dxml.topk import tie_order
+from dxml.topk import moved_up, tie_order
 
 __all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
 
 BLOCK = 1024  # queries that are compared with all embedded points at a time
+JOINED = 4  # times the size of a run of points, up to which the run before it takes it in
 SHORTLIST_POWER = 2.0  # of the cosine, by which neighbours vote for what is on a shortlist
 
 Floats = npt.NDArray[np.float32]
@@ -64,8 +72,8 @@ class Space(Protocol):
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
         """The nearest training points of scaled rows."""
 
-    def add(self, X: sp.csr_matrix) -> Space:
-        """With more training points after the others."""
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> Space:
+        """With more training points after the others: `points` are all of them."""
 
     def drop(self, kept: Mask) -> Space:
         """With these training points only."""
@@ -74,9 +82,25 @@ class Space(Protocol):
         """With more features, which no training point has."""
 
 
+@dataclass(eq=False)
+class _Run:
+    """Points from `start` to before `stop`, and their index once they were searched."""
+
+    start: int
+    stop: int
+    index: Neighbours | None = None
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
     """Cosines of the features.
+
+    Points that come later are indexed by themselves. A run of points that is not much smaller than
+    the one before it joins it, so there are few, and a point is seldom indexed again.
 
     Attributes
     ----------
@@ -88,25 +112,57 @@ class FeatureSpace:
 
     points: sp.csr_matrix
     searched: Mask
+    _runs: tuple[_Run, ...] = field(default=(), repr=False)
 
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
-        return Near(*self._index.search(self._compared(X), n_neighbors))
+        queries = self._compared(X)
+        if len(self._indices) == 1:
+            return Near(*self._indices[0][1].search(queries, n_neighbors))
+        found = [index.search(queries, n_neighbors) for _, index in self._indices]
+        return Near(*merge_nearest(found, [start for start, _ in self._indices], n_neighbors))
 
-    def add(self, X: sp.csr_matrix) -> FeatureSpace:
-        return replace(self, points=stack_rows(self.points, X))
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> FeatureSpace:
+        n = self.points.shape[0]
+        runs = [*(self._runs or (_Run(0, n),)), _Run(n, points.shape[0])]
+        while len(runs) > 1 and JOINED * runs[-1].size >= runs[-2].size:
+            last, before = runs.pop(), runs.pop()
+            runs.append(_Run(before.start, last.stop))
+        return FeatureSpace(points, self.searched, tuple(runs))
 
     def drop(self, kept: Mask) -> FeatureSpace:
-        return replace(self, points=self.points[kept])
+        return FeatureSpace(self.points[kept], self.searched)
 
     def widen(self, n_features: int) -> FeatureSpace:
         """New features are rare ones, so they are compared."""
         searched = np.ones(n_features, dtype=bool)
         searched[: len(self.searched)] = self.searched
-        return FeatureSpace(widened(self.points, n_features), searched)
+        runs = []
+        for run in self._runs:
+            index = run.index
+            if index is not None:
+                index = None if index.dense else index.widened(n_features)
+            runs.append(_Run(run.start, run.stop, index))
+        return FeatureSpace(widened(self.points, n_features), searched, tuple(runs))
 
     @cached_property
-    def _index(self) -> Neighbours:
-        return Neighbours(self._compared(self.points))
+    def _indices(self) -> list[tuple[int, Neighbours]]:
+        """The first point of each run, and the index of the run.
+
+        There is one run where the points are dense: those are searched by matrix products.
+        """
+        whole = (_Run(0, self.points.shape[0]),)
+        runs = self._runs or whole
+        found = [self._indexed(run) for run in runs]
+        if len(runs) > 1 and (is_dense(self.points) or any(index.dense for index in found)):
+            runs = whole
+            found = [self._indexed(run) for run in runs]
+        object.__setattr__(self, "_runs", runs)
+        return [(run.start, index) for run, index in zip(runs, found, strict=True)]
+
+    def _indexed(self, run: _Run) -> Neighbours:
+        if run.index is None:
+            run.index = Neighbours(self._compared(self.points[run.start : run.stop]))
+        return run.index
 
     def _compared(self, X: sp.csr_matrix) -> sp.csr_matrix:
         """Rows of length 1 of the features that are compared."""
@@ -139,7 +195,7 @@ class EmbeddedSpace:
             ids.append(best.indices.to(torch.int32).cpu().numpy())
         return Near(np.concatenate(ids), np.maximum(np.concatenate(cosines), 0))
 
-    def add(self, X: sp.csr_matrix) -> EmbeddedSpace:
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> EmbeddedSpace:
         import torch
 
         placed: dict[str, object] = {}
@@ -147,7 +203,7 @@ class EmbeddedSpace:
             fresh = self.embed(X, device)
             assert isinstance(known, torch.Tensor) and isinstance(fresh, torch.Tensor)
             placed[device] = torch.cat([known, fresh])
-        return EmbeddedSpace(stack_rows(self.points, X), self.embed, placed)
+        return EmbeddedSpace(points, self.embed, placed)
 
     def drop(self, kept: Mask) -> EmbeddedSpace:
         import torch
@@ -199,7 +255,12 @@ class Known:
     @cached_property
     def carried(self) -> Mask:
         """Labels that a point carries; the others are not predicted."""
-        return np.bincount(self.labels.indices, minlength=self.n_labels) > 0
+        return self.counts > 0
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Points that carry each label."""
+        return np.bincount(self.labels.indices, minlength=self.n_labels)
 
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
         """The nearest points of scaled rows, all of them where there are fewer."""
@@ -219,14 +280,17 @@ class Known:
         return found.to_csr(self.n_labels)
 
     def add(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Known:
-        """With more points; Y may have columns for new labels."""
-        wider = sp.csr_matrix(
-            (self.labels.data, self.labels.indices, self.labels.indptr),
-            shape=(self.n_points, Y.shape[1]),
-        )
-        labels = stack_rows(wider, Y)
-        points = stack_rows(self.points, X)
-        return Known(points, labels, tie_order_of(labels), self.space.add(X))
+        """With more points; Y may have columns for new labels.
+
+        Takes time for the new points, and a few passes over an array of all labels.
+        """
+        labels, points = append_rows(self.labels, Y), append_rows(self.points, X)
+        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        counts[: self.n_labels] += self.counts
+        order = moved_up(self.tie_order, counts, np.unique(Y.indices))
+        grown = Known(points, labels, order, self.space.add(X, points))
+        grown.__dict__["counts"] = counts
+        return grown
 
     def drop(self, kept: Mask) -> Known:
         """With these points only."""
@@ -236,7 +300,9 @@ class Known:
     def widen(self, n_features: int) -> Known:
         """With more features, which no point has."""
         points = widened(self.points, n_features)
-        return replace(self, points=points, space=self.space.widen(n_features))
+        wider = replace(self, points=points, space=self.space.widen(n_features))
+        wider.__dict__["counts"] = self.counts
+        return wider
 
     def unlabel(self, row: int, label: int) -> Known:
         """With a label taken off a point that carries it."""

@@ -13,8 +13,9 @@ work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,12 +23,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.random_numba import seeded
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import append_rows, plain_csr, widened
 from dxml.learners.dual_descent import OFFSET, descend
 from dxml.progress import SILENT, Progress
 
 __all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
 
+IDLE = 1.25  # of the weights in use: the most that are stored
 TOL = np.float32(0.1)  # of a label's projected gradients
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 
@@ -66,29 +68,98 @@ def all_signs(Y: sp.csr_matrix) -> sp.csr_matrix:
     return plain_csr(signs.ravel(), places, starts, signs.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of weights where they lie: that of a label goes from its start to its end."""
+
+    starts: npt.NDArray[np.integer[Any]]
+    ends: npt.NDArray[np.integer[Any]]
+    stored: sp.csr_matrix  # the rows there are and were, in any order
+    n_features: int
+    in_order: bool = False  # whether they are the rows of the labels, one after the other
+
+    def take(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """The rows of some labels, as a matrix."""
+        lengths = (self.ends - self.starts)[labels]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        kept = np.arange(indptr[-1]) + np.repeat(self.starts[labels] - indptr[:-1], lengths)
+        arrays = (self.stored.data[kept], self.stored.indices[kept], indptr)
+        return sp.csr_matrix(arrays, shape=(len(labels), self.n_features))
+
+
 class LinearHead:
     """Weights of every label, by label.
 
-    Attributes
+    Parameters
     ----------
     weights : csr_matrix of shape (n_labels, n_features), float32
     """
 
-    weights: sp.csr_matrix
+    def __init__(self, weights: sp.csr_matrix) -> None:
+        starts, ends = weights.indptr[:-1], weights.indptr[1:]
+        self._rows = _Rows(starts, ends, weights, weights.shape[1], in_order=True)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self._rows.starts)
+
+    @cached_property
+    def weights(self) -> sp.csr_matrix:
+        """All weights, of shape (n_labels, n_features)."""
+        rows = self._rows
+        if rows.in_order:
+            return widened(rows.stored, rows.n_features)
+        return rows.take(np.arange(self.n_labels))
+
+    def rows(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """The weights of some labels; those of labels that it does not have are empty."""
+        known = labels < self.n_labels
+        found = self._rows.take(labels[known])
+        ends = np.zeros(len(labels), dtype=found.indptr.dtype)
+        ends[known] = np.diff(found.indptr)
+        indptr = np.concatenate([[0], np.cumsum(ends)])
+        return sp.csr_matrix(
+            (found.data, found.indices, indptr), shape=(len(labels), found.shape[1])
+        )
+
+    def widened(self, n_features: int) -> LinearHead:
+        """With more features, which weigh nothing."""
+        return _head(replace(self._rows, n_features=n_features))
+
+    def replaced(
+        self, labels: npt.NDArray[np.integer[Any]], weights: sp.csr_matrix, n_labels: int
+    ) -> LinearHead:
+        """With other weights of some labels, and room for `n_labels` labels.
+
+        Takes no time for the weights of the others, on average over many calls: the new ones are
+        written behind those there are, until a quarter of all lies idle.
+        """
+        rows = self._rows
+        first = rows.stored.nnz
+        stored = append_rows(rows.stored, weights)
+        more = (0, n_labels - self.n_labels)
+        starts, ends = np.pad(rows.starts, more), np.pad(rows.ends, more)
+        starts[labels], ends[labels] = first + weights.indptr[:-1], first + weights.indptr[1:]
+        grown = _head(_Rows(starts, ends, stored, weights.shape[1]))
+        if stored.shape[0] > 2 * n_labels or stored.nnz > IDLE * max(
+            int((ends - starts).sum()), 1000
+        ):
+            return LinearHead(grown.weights)
+        return grown
 
     def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
         out = np.empty(pairs.nnz, dtype=np.float32)
-        n_chunks = max(1, min(X.shape[0], numba.get_num_threads()))
+        n_chunks, rows = max(1, min(X.shape[0], numba.get_num_threads())), self._rows
         _score_pairs(
             X.indptr,
             X.indices,
             X.data,
             X.shape[1],
-            self.weights.indptr,
-            self.weights.indices,
-            self.weights.data,
+            rows.starts,
+            rows.ends,
+            rows.stored.indices,
+            rows.stored.data,
             pairs.indptr,
             pairs.indices,
             n_chunks,
@@ -98,7 +169,7 @@ class LinearHead:
 
     def all_scores(self, X: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of every label, (n_samples, n_labels)."""
-        out = np.empty((X.shape[0], self.weights.shape[0]), dtype=np.float32)
+        out = np.empty((X.shape[0], self.n_labels), dtype=np.float32)
         weights = self.by_feature
         _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
         return out
@@ -107,6 +178,12 @@ class LinearHead:
     def by_feature(self) -> sp.csr_matrix:
         """The weights, of shape (n_features, n_labels)."""
         return sp.csr_matrix(self.weights.T)
+
+
+def _head(rows: _Rows) -> LinearHead:
+    head = LinearHead.__new__(LinearHead)
+    head._rows = rows
+    return head
 
 
 def fit_linear(
@@ -313,7 +390,7 @@ def _train(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, parallel=True, fastmath=True)
 def _score_pairs(  # type: ignore[no-untyped-def]
-    indptr, indices, data, n_features, starts, features, weights, pairs, labels, n_chunks, out
+    indptr, indices, data, n_features, starts, ends, features, weights, pairs, labels, n_chunks, out
 ):
     n = indptr.shape[0] - 1
     for chunk in numba.prange(n_chunks):
@@ -323,7 +400,7 @@ def _score_pairs(  # type: ignore[no-untyped-def]
                 x[indices[j]] = data[j]
             for p in range(pairs[i], pairs[i + 1]):
                 score = OFFSET
-                for q in range(starts[labels[p]], starts[labels[p] + 1]):
+                for q in range(starts[labels[p]], ends[labels[p]]):
                     score += x[features[q]] * weights[q]
                 out[p] = score
             for j in range(indptr[i], indptr[i + 1]):

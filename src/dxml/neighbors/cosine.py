@@ -7,6 +7,9 @@ most of the time and say least about similarity; `rare_features` leaves them out
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,7 @@ from dxml.neighbors.index import PartitionedIndex
 __all__ = [
     "Neighbours",
     "cosine_weights",
+    "merge_nearest",
     "nearest_by_cosine",
     "only_features",
     "rare_features",
@@ -108,6 +112,16 @@ class Neighbours:
         else:
             self.columns = points.tocsc()
 
+    def widened(self, n_features: int) -> Neighbours:
+        """With more features, which no point has; only for sparse points."""
+        wider = copy(self)
+        more = n_features - self.columns.shape[1]
+        ends = np.pad(self.columns.indptr, (0, more), mode="edge")
+        wider.columns = copy(self.columns)
+        wider.columns.resize(self.columns.shape[0], n_features)
+        wider.columns.indptr = ends
+        return wider
+
     def search(self, queries: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
         """As `nearest_by_cosine`."""
         if not self.dense:
@@ -117,6 +131,28 @@ class Neighbours:
         empty = np.diff(queries.indptr) == 0
         cosines[empty] = 0
         return np.where(cosines > 0, ids, np.int32(-1)), cosines
+
+
+def merge_nearest(
+    found: Sequence[tuple[Ids, Floats]], starts: Sequence[int], n_neighbors: int
+) -> tuple[Ids, Floats]:
+    """What one search of all points would find, from searches of points that follow each other.
+
+    Parameters
+    ----------
+    found : (ids, cosines) of each
+    starts : the number of the first point of each, in rising order
+    """
+    ids = np.concatenate(
+        [
+            np.where(ids < 0, ids, ids + np.int32(start))
+            for (ids, _), start in zip(found, starts, strict=True)
+        ],
+        axis=1,
+    )
+    cosines = np.concatenate([cosines for _, cosines in found], axis=1)
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_neighbors]  # ties by id
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
 
 def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:

@@ -191,7 +191,7 @@ class TextTagger:
         points = KnownTexts(names, ids, [first_line(text) for text in texts])
         model.fit(
             X[: len(texts)],
-            indicator_of(rows, points.column),
+            indicator_of(rows, points.names),
             texts=texts,
             label_texts=[label_text(name, thesaurus) for name in names],
             checkpoint=checkpoint,
@@ -277,7 +277,7 @@ class TextTagger:
     def describe(self, name: str) -> LabelInfo:
         """What is known of a label: its description, its parents, the way to it, its children."""
         thesaurus = self.thesaurus or Thesaurus({}, {})
-        if name not in self._known.column and name not in thesaurus:
+        if name not in self._known.names and name not in thesaurus:
             close = close_name(name, [*self._known.names, *thesaurus])
             raise ParameterError(f"there is no label {name!r}{close}.")
         return thesaurus.info(name)
@@ -345,7 +345,7 @@ class TextTagger:
         known = self._known
         return Neighbour(
             known.ids[voter.point],
-            known.titles[voter.point],
+            known.title(voter.point),
             voter.similarity,
             voter.weight,
             tuple(self._names_of(voter.point)),
@@ -387,15 +387,13 @@ class TextTagger:
         ids = checked_ids(ids, len(texts), known.ids)
         features, model = grow(texts), copy(self.model)  # nothing changes by halves
         X = features.transform(texts)
-        new = sorted(set().union(*rows) - known.column.keys())
-        names = [*known.names, *new]
-        Y = indicator_of(rows, {name: i for i, name in enumerate(names)})
-        replaced = [known.row[id] for id in ids if id in known.row]
+        new = sorted(name for name in set().union(*rows) if name not in known.names)
+        Y = indicator_of(rows, known.names, new)
+        replaced = [row for id in ids if (row := known.ids.place(id)) is not None]
         new_texts = [label_text(name, self.thesaurus) for name in new]
         model.widen(X.shape[1]).partial_fit(X, Y, texts=texts, label_texts=new_texts)
         self.features, self.model = features, model
-        titles = [*known.titles, *(first_line(text) for text in texts)]
-        self._points = KnownTexts(names, [*known.ids, *ids], titles)
+        self._points = known.add(new, ids, [first_line(text) for text in texts])
         if replaced:
             self._drop(replaced)
         return self
@@ -433,7 +431,9 @@ class TextTagger:
             raise ParameterError(
                 f"the text {id!r} does not carry the label {name!r}{did_you_mean(name, own)}"
             )
-        self.model.remove_label(row, self._known.column[name])
+        label = self._known.names.place(name)
+        assert label is not None
+        self.model.remove_label(row, label)
         return self
 
     def catch_up(self, *, progress: Progress = SILENT) -> Self:
@@ -459,20 +459,19 @@ class TextTagger:
         known, gone = self._known, set(rows)
         self.model.forget(rows)
         kept = [row for row in range(len(known.ids)) if row not in gone]
-        ids, titles = [known.ids[row] for row in kept], [known.titles[row] for row in kept]
-        self._points = KnownTexts(known.names, ids, titles)
+        self._points = known.keep(kept)
 
     def _row(self, id: str) -> int:
-        row = self._known.row.get(id)
+        row = self._known.ids.place(id)
         if row is None:
             raise ParameterError(f"there is no text with the id {id!r}.")
         return row
 
     def encode_labels(self, labels: Iterable[Iterable[str]]) -> sp.csr_matrix:
         """Names as a 0/1 indicator of the model's columns; unknown names are left out."""
-        column = self._known.column
-        rows = [[name for name in row if name in column] for row in checked_names(labels)]
-        return indicator_of(rows, column)
+        names = self._known.names
+        rows = [[name for name in row if name in names] for row in checked_names(labels)]
+        return indicator_of(rows, names)
 
     def save(self, folder: str | Path) -> Path:
         """Write the tagger as a folder of JSON and safetensors, in one step."""

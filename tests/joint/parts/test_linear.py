@@ -12,7 +12,7 @@ from dxml._core.arrays import Arrays
 from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint.ensemble import every_pair
-from dxml.joint.parts.linear import TRAIN_ON_C, LinearPart, _new_signs
+from dxml.joint.parts.linear import TRAIN_ON_C, LinearPart, _lesson_signs
 from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task
 from dxml.joint.points import Known
 from dxml.learners.linear_head import label_signs
@@ -120,7 +120,10 @@ def test_saved_and_restored(known: Known, task: Task) -> None:
 def test_a_new_label_is_told_from_the_points_nearby(fitted: Joint, planted: Dataset) -> None:
     Y = sp.csr_matrix(np.array([[0] * KNOWN + [1], [1] + [0] * KNOWN], dtype=bool))
     _, lesson = as_taught(fitted, planted.X[400:402], Y)
-    signs = _new_signs(lesson)[KNOWN].toarray()[0]
+    found = _lesson_signs(lesson)
+    assert KNOWN in found.labels
+    signs = np.zeros(lesson.after.n_points)
+    signs[found.points] = found.values[int(np.searchsorted(found.labels, KNOWN))].toarray()[0]
     assert signs[-2] == 1 and (signs[:-2] <= 0).all() and (signs[:-1] == 1).sum() == 1
     near = lesson.before.search(lesson.X[[0]], 50, "cpu").ids
     assert (signs[near[0][:40]] == -1).all()

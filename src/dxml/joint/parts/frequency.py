@@ -29,8 +29,11 @@ makes the right ones look rarer, and a large weight would be learnt from it.
 
 def log_frequency(labels: sp.csr_matrix) -> Floats:
     """The logarithm of the share of points that carry each label, as if one more did."""
-    counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    return np.log((1 + counts) / (1 + labels.shape[0])).astype(np.float32)
+    return _log_share(np.bincount(labels.indices, minlength=labels.shape[1]), labels.shape[0])
+
+
+def _log_share(counts: npt.NDArray[np.int64], n_points: int) -> Floats:
+    return np.log((1 + counts) / (1 + n_points)).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ class Frequency(Part):
         return self.by_label[query.pairs.indices]
 
     def add(self, lesson: Lesson) -> Frequency:
-        return Frequency(log_frequency(lesson.after.labels))
+        return Frequency(_log_share(lesson.after.counts, lesson.after.n_points))
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> Frequency:
         return Frequency(log_frequency(after.labels))

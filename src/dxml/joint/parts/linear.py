@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
-from dxml._core.sparse import stack_rows, widened
 from dxml.joint.mixture import Opinion
 from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
 from dxml.joint.points import Known, Near
@@ -108,19 +107,17 @@ class LinearPart(Part):
         It learns from them and from the new points that have it on their shortlist. A new label
         also learns from the known points nearest to its own.
         """
-        signs = _worth_it(_new_signs(lesson), lesson.after.labels, lesson.before.n_points)
-        known = _with_rows(self.head.weights, lesson.after.n_labels)
-        return self._taught(known, lesson.after.points, signs, lesson.options)
+        after = lesson.after
+        return self._taught(_lesson_signs(lesson), after.points, after.n_labels, lesson.options)
 
     def widen(self, after: Known) -> LinearPart:
-        weights = widened(self.head.weights, after.points.shape[1])
-        return LinearPart(LinearHead(weights), self.C)
+        return LinearPart(self.head.widened(after.points.shape[1]), self.C)
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> LinearPart:
         """The point becomes a negative of the label."""
-        one = (np.array([-1], np.int8), (np.array([label]), np.array([row])))
-        signs = sp.csr_matrix(one, shape=after.labels.shape[::-1])
-        return self._taught(self.head.weights, after.points, signs, options)
+        one = sp.csr_matrix(np.array([[-1]], np.int8))
+        signs = _Signs(np.array([label]), np.array([row]), one)
+        return self._taught(signs, after.points, after.n_labels, options)
 
     def train_on(self, task: Task, planned: Settings | None) -> LinearPart:
         """All labels go on from their weights w₀, by a loss so small that they stay near.
@@ -140,27 +137,24 @@ class LinearPart(Part):
         return LinearPart(head, self.C)
 
     def _taught(
-        self, known: sp.csr_matrix, X: sp.csr_matrix, signs: sp.csr_matrix, options: Options
+        self, signs: _Signs, points: sp.csr_matrix, n_labels: int, options: Options
     ) -> LinearPart:
         """The labels that have signs trained on, the others as they are known."""
-        taught = np.diff(signs.indptr) > 0
-        if not taught.any():
-            return LinearPart(LinearHead(known), self.C)
+        known = self.head.rows(signs.labels)
+        if not len(signs.labels):
+            return LinearPart(self.head.replaced(signs.labels, known, n_labels), self.C)
         some, _ = fit_linear(
-            X,
-            signs[taught],
+            points[signs.points],
+            signs.values,
             C=self.C,
             max_iter=options.max_iter,
             prune=options.prune,
-            start=known[taught],
+            start=known,
             seed=options.seed("teaching"),
         )
         packed = pack_sparse("linear", some.weights, options.precision)
         fresh = unpack_sparse("linear", packed)  # as it will be read from a saved model
-        places = np.empty(len(taught), dtype=np.int64)
-        places[~taught] = np.arange((~taught).sum())
-        places[taught] = (~taught).sum() + np.arange(taught.sum())
-        return LinearPart(LinearHead(stack_rows(known[~taught], fresh)[places]), self.C)
+        return LinearPart(self.head.replaced(signs.labels, fresh, n_labels), self.C)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         return dict(self.settings), pack_sparse("linear", self.head.weights, precision)
@@ -171,51 +165,64 @@ class LinearPart(Part):
         return cls(LinearHead(unpack_sparse("linear", packed)), real(config, "C"))
 
 
-def _new_signs(lesson: Lesson) -> sp.csr_matrix:
-    """New points against their shortlists; new labels also against the known points nearby."""
+class _Signs(NamedTuple):
+    """What some labels learn from.
+
+    Attributes
+    ----------
+    labels, points : int arrays, in rising order
+        Columns and rows of the model.
+    values : csr_matrix of shape (n_labels, n_points), int8
+        As in `dxml.learners.linear_head.label_signs`, for these labels and points alone.
+    """
+
+    labels: npt.NDArray[np.int64]
+    points: npt.NDArray[np.int64]
+    values: sp.csr_matrix
+
+
+def _lesson_signs(lesson: Lesson) -> _Signs:
+    """New points against their shortlists; new labels also against the known points nearby.
+
+    Labels of which only a small share of the points is new are left out. Trained on with a few new
+    points, which have nothing to set against them, they would get worse.
+    """
     before, after, options = lesson.before, lesson.after, lesson.options
-    n, n_known, n_new = after.n_points, before.n_points, lesson.X.shape[0]
+    n_known, n_new = before.n_points, lesson.X.shape[0]
+    labels, new = np.unique(lesson.Y.indices, return_counts=True)
+    labels = labels[new >= NEW_SHARE * after.counts[labels]].astype(np.int64)
     ids, cosines = after.search(lesson.X, options.n_negatives + 1, options.device)
     own = ids == n_known + np.arange(n_new)[:, None]
     ids, cosines = np.where(own, np.int32(-1), ids), np.where(own, np.float32(0), cosines)
     shortlist = after.shortlist(Near(ids, cosines), options.n_negatives)
-    first = label_signs(after.labels[n_known:], shortlist)  # (n_labels, n_new)
-    signs = sp.csr_matrix(
-        sp.hstack([sp.csr_matrix((first.shape[0], n_known)), first]), dtype=np.int8
-    )
-    if after.n_labels > before.n_labels:
-        near = ids[:, :NEAREST]
-        found = near >= 0
-        rows = np.nonzero(found)[0]
-        around = sp.csr_matrix((np.ones(len(rows), np.int32), (rows, near[found])), (n_new, n))
-        fresh = after.labels[:, before.n_labels :].T.tocsr().astype(np.int32)  # (n_fresh, n)
-        others = fresh[:, n_known:] @ around
-        others = others - others.multiply(fresh > 0)  # not where the label is carried
-        others.eliminate_zeros()
-        others.data[:] = -1
-        old = sp.csr_matrix((before.n_labels, n), dtype=np.int8)
-        nearby = sp.csr_matrix(sp.vstack([old, others]), dtype=np.int8)
-        signs = sp.csr_matrix((signs + nearby).sign(), dtype=np.int8)  # -2 where both say -1
-    signs.sort_indices()
-    return signs
-
-
-def _worth_it(signs: sp.csr_matrix, labels: sp.csr_matrix, n_known: int) -> sp.csr_matrix:
-    """Without the labels of which only a small share of the points is new.
-
-    Trained on with a few new points, which have nothing to set against them, they would get worse.
-    """
-    all_points = np.bincount(labels.indices, minlength=labels.shape[1])
-    new = np.bincount(labels[n_known:].indices, minlength=labels.shape[1])
-    kept = (new > 0) & (new >= NEW_SHARE * all_points)
-    signs = signs.copy()
-    signs.data *= np.repeat(kept, np.diff(signs.indptr))
+    carried = _columns(lesson.Y, labels)
+    first = label_signs(carried, _columns(shortlist, labels))  # (n_labels, n_new)
+    near = ids[:, :NEAREST]
+    found = near >= 0
+    points = np.union1d(near[found], n_known + np.arange(n_new)).astype(np.int64)
+    shape = (len(labels), len(points))
+    places = np.searchsorted(points, n_known + first.indices)
+    signs = sp.csr_matrix((first.data, places, first.indptr), shape=shape)
+    if len(labels) and labels[-1] >= before.n_labels:
+        nearby = (np.ones(found.sum(), np.int32), np.searchsorted(points, near[found]))
+        ends = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+        around = sp.csr_matrix((*nearby, ends), shape=(n_new, len(points)))
+        fresh = carried.T.tocsr().astype(np.int32)
+        fresh.data *= np.repeat(labels >= before.n_labels, np.diff(fresh.indptr))
+        others = (fresh @ around > 0).astype(np.int8)
+        others = others - others.multiply(signs > 0)  # not where the label is carried
+        signs = sp.csr_matrix((signs - others).sign(), dtype=np.int8)  # -2 where both say -1
     signs.eliminate_zeros()
-    return signs
+    signs.sort_indices()
+    return _Signs(labels, points, signs)
 
 
-def _with_rows(matrix: sp.csr_matrix, height: int) -> sp.csr_matrix:
-    """With empty rows at the end."""
-    more = np.full(height - matrix.shape[0], matrix.indptr[-1], dtype=matrix.indptr.dtype)
-    indptr = np.concatenate([matrix.indptr, more])
-    return sp.csr_matrix((matrix.data, matrix.indices, indptr), shape=(height, matrix.shape[1]))
+def _columns(matrix: sp.csr_matrix, columns: npt.NDArray[np.int64]) -> sp.csr_matrix:
+    """Some columns, in rising order, in time for the values alone."""
+    shape = (matrix.shape[0], len(columns))
+    if not len(columns):
+        return sp.csr_matrix(shape, dtype=matrix.dtype)
+    places = np.minimum(np.searchsorted(columns, matrix.indices), len(columns) - 1)
+    kept = columns[places] == matrix.indices
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    return sp.csr_matrix((matrix.data[kept], places[kept], ends), shape=shape)
