@@ -38,6 +38,8 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "baselines/_sparse_logistic": "baselines/test_fastxml",
     "baselines/_svp": "baselines/test_sleec",
     "bench/machine": "bench/test_runner",
+    "joint/answering": "joint/test_model",
+    "joint/learning": "joint/test_teaching",
     "deep/applying": "deep/test_encoder",
     "deep/cost": "deep/test_training",
     "deep/effects": "deep/test_head",

@@ -218,12 +218,12 @@ def test_a_tagger_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
     tagger = TextTagger().fit(texts, [["ocean"], ["ocean"], ["food"], ["food"]])
     known = tagger._points
     assert known is not None
-    known.titles.pop()
+    known._titles.pop()
     tagger.save(tmp_path)
     with pytest.raises(ModelFormatError, match="'tagger.titles_ends' must be 4 long, is 3 long"):
         TextTagger.load(tmp_path)
-    known.titles.append("")
-    known.names[1] = known.names[0]
+    known._titles.append("")
+    known.names._strings[1] = known.names[0]
     tagger.save(tmp_path)
     with pytest.raises(ModelFormatError, match="must name nothing twice"):
         TextTagger.load(tmp_path)

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from dxml._core.scaling import fit_scaler
 from dxml.data import Dataset, make_planted
 from dxml.joint import Joint
-from dxml.joint.fitting import Fitted, fit_ensemble, hold_out, n_candidates_for
+from dxml.joint.fitting import Fitted, fit_ensemble, n_candidates_for
+from dxml.joint.held_out import hold_out
 from dxml.joint.mixture import Mixture
 from dxml.joint.parts.protocol import Data, Options, Part, Task
 from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
@@ -51,29 +52,6 @@ def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, 
     linear = "linear" in parts
     learnt = parts["linear"].head.weights[25] if linear else parts["kernel"].vote.votes[:, 25]
     assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
-
-
-def test_small_data_are_held_out_in_turn() -> None:
-    """As many points as large data hold out at once, or all of them."""
-    for n, fraction, sizes in (
-        (19, 0.2, []),
-        (300, 0.2, [60] * 5),
-        (303, 0.2, [60] * 5),
-        (4880, 0.2, [976] * 2),
-        (9_999, 0.2, [1999]),
-        (10_000, 0.5, [2000]),
-        (50_000, 0.2, [2000]),
-        (40, 0.05, [2] * 5),
-    ):
-        folds = hold_out(n, fraction, 0)
-        assert [held.sum() for held in folds] == sizes
-        assert all(held.shape == (n,) for held in folds)
-        assert not folds or np.sum(folds, axis=0).max() == 1, "a point was held out twice"
-        again = hold_out(n, fraction, 0)
-        assert all(np.array_equal(*pair) for pair in zip(folds, again, strict=True))
-    held = hold_out(300, 0.2, 0)[0]
-    assert hold_out(300, 0.2, 1)[0][held].sum() < 60
-    assert len(hold_out(300, 0.2, 0, most_folds=1)) == 1
 
 
 class Planted(Weighing):

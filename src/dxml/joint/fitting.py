@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.random import spawn
 from dxml.deep.tokens import Tokens
 from dxml.joint.ensemble import Ensemble, space_of, with_candidates
 from dxml.joint.mixture import Mixture, default_mixture
@@ -25,33 +24,14 @@ from dxml.joint.weighing import Attempt, Weighing, climb
 from dxml.neighbors.cosine import rare_features
 from dxml.progress import Progress
 
-__all__ = ["MOST_FOLDS", "Fitted", "fit_ensemble", "hold_out", "n_candidates_for"]
+__all__ = ["Fitted", "fit_ensemble", "n_candidates_for"]
 
-MOST_HELD = 2_000  # held-out points; more do not change the choice
-MOST_FOLDS = 5
-LEAST_POINTS = 20  # with fewer, nothing is held out and the default weights hold
 COMMON_POINTS = 4_000  # points with a feature, from which on it is too common to search by
 FURTHER = 0.01  # mean precision that a step of a ladder must gain for the next to be tried
 EARNED = 0.003  # mean precision that an optional part must add
 
 Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
-
-
-def hold_out(
-    n: int, fraction: float, random_state: int | None, most_folds: int = MOST_FOLDS
-) -> list[Mask]:
-    """Which of n points are held out, by fold.
-
-    One fold where the fraction makes `MOST_HELD` points, more where it makes fewer, and none where
-    there are too few points.
-    """
-    if n < LEAST_POINTS:
-        return []
-    size = min(MOST_HELD, max(1, int(n * fraction)))
-    order = spawn(random_state, "validation")["validation"].permutation(n)
-    starts = range(0, min(n, MOST_HELD, most_folds * size) - size + 1, size)
-    return [np.isin(np.arange(n), order[start : start + size]) for start in starts]
 
 
 class Fitted(NamedTuple):
