@@ -93,7 +93,7 @@ def test_it_is_served_and_taught(model: Path) -> None:
     assert engine.explain("a storm of old notes", 1)[0]["name"] == "storm"
     engine.learn(["kiln and clay"] * 2, [["pottery"]] * 2, ["x", "y"])
     engine.close()
-    assert "took up what" in run("learn", "--journal", "-m", model).output
+    assert "applied what" in run("learn", "--journal", "-m", model).output
     assert "pottery" in TextTagger.load(model).labels_
 
 
