@@ -53,8 +53,8 @@ BAD = ("signal", "hang", "wrong kind")
 QUICK: dict[str, dict[str, Any]] = {
     "joint": {"width": 8, "epochs": 1},
     "dxml": {"epochs": 2, "walks_per_label": 3, "dim": 4, "hidden": 8, "n_partitions": 2},
-    "sleec": {"n_learners": 2, "n_clusters": 2, "dim": 4, "steps": 2},
-    "leml": {"iterations": 2},
+    "sleec": {"n_learners": 2, "n_clusters": 2, "dim": 4, "max_iter": 2},
+    "leml": {"max_iter": 2},
     "wsabie": {"dim": 4},
     "cs": {"decoder": "omp"},
     "fastxml": {"n_trees": 3},
