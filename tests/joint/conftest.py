@@ -43,3 +43,11 @@ def halves(planted: Dataset) -> tuple[Rows, Rows, Rows]:
     """Training points without the new labels, training points with one, and test points."""
     fresh = np.asarray(planted.Y[:400, 10:].sum(axis=1)).ravel() > 0
     return np.flatnonzero(~fresh), np.flatnonzero(fresh), np.arange(400, 500)
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Dataset, Dataset]:
+    """300 points to learn from and 100 to rank."""
+    data = make_planted(400, 150, 25, 2.0, 10, noise=0.1, random_state=2)
+    data.X.data *= np.random.default_rng(0).uniform(0.7, 1.3, data.X.nnz)  # no two cosines alike
+    return data.take(np.arange(300)), data.take(np.arange(300, 400))

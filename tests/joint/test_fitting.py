@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.scaling import fit_scaler
-from dxml.data import Dataset, make_planted
+from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint.fitting import Fitted, fit_ensemble, n_candidates_for
 from dxml.joint.held_out import hold_out
@@ -27,13 +27,6 @@ from dxml.progress import SILENT
 
 NEAREST: dict[str, Any] = {"candidates": "nearest", "width": 0, "device": "cpu"}
 ALL: dict[str, Any] = {"candidates": "all", "width": 0, "device": "cpu"}
-
-
-@pytest.fixture(scope="module")
-def small() -> tuple[Dataset, Dataset]:
-    data = make_planted(400, 150, 25, 2.0, 10, noise=0.1, random_state=2)
-    data.X.data *= np.random.default_rng(0).uniform(0.7, 1.3, data.X.nnz)  # no two cosines alike
-    return data.take(np.arange(300)), data.take(np.arange(300, 400))
 
 
 @pytest.fixture(scope="module", params=[NEAREST, ALL], ids=["nearest", "all"])

@@ -28,13 +28,6 @@ def noisy(n: int = 2_000) -> tuple[Dataset, Dataset]:
     return data.take(np.arange(n)), data.take(np.arange(n, n + 600))
 
 
-@pytest.fixture(scope="module")
-def small() -> tuple[Dataset, Dataset]:
-    data = make_planted(400, 150, 25, 2.0, 10, noise=0.1, random_state=2)
-    data.X.data *= np.random.default_rng(0).uniform(0.7, 1.3, data.X.nnz)  # no two cosines alike
-    return data.take(np.arange(300)), data.take(np.arange(300, 400))
-
-
 @pytest.fixture(scope="module", params=[NEAREST, ALL], ids=["nearest", "all"])
 def fitted(request: pytest.FixtureRequest, small: tuple[Dataset, Dataset]) -> Joint:
     return Joint(**request.param).fit(small[0].X, small[0].Y)
