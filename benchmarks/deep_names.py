@@ -34,12 +34,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from dxml._core.device import resolve_device
+from dxml._deep import DeepHead, Tokens
 from dxml.data import load_dataset, load_texts
-from dxml.deep import DeepHead, Tokens
 from dxml.joint import Joint
-from dxml.joint.parts.deep import DeepPart
+from dxml.joint.parts._deep import DeepPart
 from dxml.metrics import precision_at_k, recall_at_k
-from dxml.text.features import TextFeatures
+from dxml.text._features import TextFeatures
 from dxml.topk import TopK
 
 KS = (1, 3, 5)

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 import torch
 
 from dxml._core.device import resolve_device
-from dxml.deep import DeepSettings, Tokens, fit_deep
-from dxml.deep.checkpoints import find_weights, open_pretrained
+from dxml._deep import DeepSettings, Tokens, fit_deep
+from dxml._deep.checkpoints import find_weights, open_pretrained
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
 

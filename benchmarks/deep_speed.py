@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from dxml._core.arrays import Arrays
-from dxml.deep import DeepHead, Tokens
-from dxml.deep.checkpoints import find_weights, open_pretrained
-from dxml.deep.encoder import TextEncoder
-from dxml.deep.growing import Levels
-from dxml.deep.precision import Precision
-from dxml.deep.stored_encoder import StoredEncoder
+from dxml._deep import DeepHead, Tokens
+from dxml._deep.checkpoints import find_weights, open_pretrained
+from dxml._deep.encoder import TextEncoder
+from dxml._deep.growing import Levels
+from dxml._deep.precision import Precision
+from dxml._deep.stored_encoder import StoredEncoder
 
 WIDTH, LABELS, TEXTS = 1536, 5000, 32
 

@@ -26,14 +26,14 @@ import scipy.sparse as sp
 import torch
 
 from dxml._core.device import resolve_device
+from dxml._deep import DeepHead, DeepSettings, Keep, Pretrained, fit_deep
+from dxml._deep.checkpoints import find_weights, open_pretrained
+from dxml._deep.cost import training_seconds
 from dxml.data import load_dataset, load_texts
-from dxml.deep import DeepHead, DeepSettings, Keep, Pretrained, fit_deep
-from dxml.deep.checkpoints import find_weights, open_pretrained
-from dxml.deep.cost import training_seconds
 from dxml.joint import Joint
 from dxml.metrics import precision_at_k, recall_at_k
 from dxml.progress import Stage, StageTimer
-from dxml.text.features import TextFeatures
+from dxml.text._features import TextFeatures
 from dxml.topk import TopK, tie_order, topk_from_csr
 
 KS = (1, 3, 5)

@@ -18,10 +18,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from dxml._label_graph.graph import label_graph
+from dxml._label_graph.skipgram import random_label_vectors, train_skipgram
+from dxml._label_graph.walks import random_walks
 from dxml.data import Dataset
-from dxml.label_graph.graph import label_graph
-from dxml.label_graph.skipgram import random_label_vectors, train_skipgram
-from dxml.label_graph.walks import random_walks
 
 Report = Callable[[str, str, str, float], None]
 DIM, WINDOW, N_NEIGHBORS, RIDGE = 300, 10, 20, 0.5

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from dxml.data import Dataset, is_present, load_dataset, make_planted, make_twin
-from dxml.data.synthetic import train_test
+from dxml.data._synthetic import train_test
 from dxml.joint import Joint
 from load import feature_points, measure
 

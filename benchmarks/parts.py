@@ -26,10 +26,10 @@ import torch
 
 import label_vectors
 from dxml.base import Classifier
-from dxml.bench.machine import describe_machine, machine_name, peak_bytes
+from dxml.bench._machine import describe_machine, machine_name, peak_bytes
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.joint import Joint
-from dxml.paper.dxml import DXML
+from dxml.paper._dxml import DXML
 
 ROWS: list[tuple[str, str, str, float]] = []
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dxml.bench.published import load_published
-from dxml.bench.summary import Row, load_rows
-from dxml.bench.tables import equipment, find, name_of, title_of
+from dxml.bench._published import load_published
+from dxml.bench._summary import Row, load_rows
+from dxml.bench._tables import equipment, find, name_of, title_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -29,13 +29,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dxml.bench.machine import commit, describe_machine, describe_versions, machine_name
-from dxml.bench.sources import load_parts
+from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._sources import load_parts
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
-from dxml.joint.parts import linear, wide
+from dxml.joint.parts import _linear as linear
+from dxml.joint.parts import _wide as wide
 from dxml.metrics import precision_at_k, recall_at_k
-from dxml.text.features import TextFeatures
+from dxml.text._features import TextFeatures
 from dxml.topk import TopK
 
 ROOT = Path(__file__).parents[1]
@@ -178,7 +179,7 @@ def setting(module: Any, **values: float) -> Iterator[None]:
 
 
 def choose() -> list[Row]:
-    """What is tried for the constants of `dxml.joint.parts.linear` and `dxml.joint.parts.wide`."""
+    """What is tried for the constants of the linear and the wide part."""
     rows = []
 
     def keep(data: str, case: Case, how: str, teach: Callable[[], Joint], **more: Any) -> None:

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dxml.data
-from dxml.cli import app
+from dxml._cli import app
 from dxml.exceptions import DatasetNotFoundError
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 

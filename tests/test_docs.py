@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dxml
-from dxml.joint.plan import PARTS
+from dxml.joint._plan import PARTS
 from dxml.methods import method_class
 
 ROOT = Path(__file__).parents[1]
@@ -112,9 +112,9 @@ def mentioned(path: Path) -> list[str]:
 
 
 def test_a_module_that_moved_is_noticed() -> None:
-    assert is_there("dxml.joint.mixture.Mixture")
+    assert is_there("dxml.joint._mixture.Mixture")
     assert not is_there("dxml.mixture")
-    assert not is_there("dxml.joint.mixture.Nothing")
+    assert not is_there("dxml.joint._mixture.Nothing")
 
 
 def test_the_paper_s_ideas_are_in_the_files_that_the_page_names() -> None:
@@ -129,7 +129,7 @@ def test_the_paper_s_ideas_are_in_the_files_that_the_page_names() -> None:
 
 
 def test_the_readme_names_every_command() -> None:
-    from dxml.cli import app
+    from dxml._cli import app
 
     readme = (ROOT / "README.md").read_text("utf-8")
     commands = [command.name for command in app.registered_commands]
@@ -193,12 +193,24 @@ def test_every_name_of_the_reference_exists() -> None:
         assert name in home.__all__, f"{name} is not in __all__ of {module}"
 
 
+def test_a_module_that_the_reference_does_not_have_is_private() -> None:
+    source = Path(dxml.__file__).parent
+    public = {module for module, _ in REFERENCE}
+    rooms = {module.rpartition(".")[0] for module in public} | {"dxml.service", "dxml.bench"}
+    for path in source.rglob("*.py"):
+        names = ("dxml", *path.relative_to(source).with_suffix("").parts)
+        module = ".".join(names).removesuffix(".__init__")
+        private = any(name.startswith("_") for name in module.split("."))
+        assert private or module in public | rooms, f"{module} is neither private nor documented"
+
+
 def test_the_reference_has_every_top_level_name_and_every_method() -> None:
     assert {name for module, name in REFERENCE if module == "dxml"} == set(dxml.__all__)
     listed = {
         getattr(import_module(module), name)
         for module, name in REFERENCE
-        if module.startswith(("dxml.baselines.", "dxml.joint", "dxml.paper"))
+        if (module.startswith("dxml.baselines.") or module in ("dxml.joint", "dxml.paper"))
+        and name != "PARTS"
     }
     assert listed == {method_class(name) for name in dxml.METHODS}
 
@@ -211,5 +223,5 @@ def test_examples_and_pages_import_only_what_the_reference_has(path: Path) -> No
 
 
 def test_an_import_of_something_private_is_noticed() -> None:
-    code = "import dxml.cli\nfrom dxml.cli._console import console\nfrom os import path"
-    assert imported_names(code) == [("dxml.cli", ""), ("dxml.cli._console", "console")]
+    code = "import dxml._cli\nfrom dxml._cli._console import console\nfrom os import path"
+    assert imported_names(code) == [("dxml._cli", ""), ("dxml._cli._console", "console")]

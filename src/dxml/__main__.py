@@ -1,6 +1,6 @@
 """``python -m dxml``."""
 
-from dxml.cli import main
+from dxml._cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
 """The label map: a place in two dimensions for every label, and the labels it goes with.
 
-The most frequent labels get a vector from the label graph (DeepWalk, as in `dxml.paper.dxml`), and
+The most frequent labels get a vector from the label graph (DeepWalk, as in `dxml.paper._dxml`), and
 t-SNE (van der Maaten & Hinton, JMLR 2008) lays those out. Every other label stands among the placed
 labels it shares points with; labels that share no point with a placed label stand around the edge.
 """
@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from dxml._core.random import spawn, spawn_seed
-from dxml.label_graph.skipgram import center_and_scale, train_skipgram
-from dxml.label_graph.walks import random_walks_on_points
+from dxml._label_graph.skipgram import center_and_scale, train_skipgram
+from dxml._label_graph.walks import random_walks_on_points
 from dxml.progress import SILENT, Progress
 
 __all__ = ["LabelMap", "make_label_map"]

@@ -31,7 +31,7 @@ METHODS: dict[str, str] = {
 """Method name → ``module:Class``."""
 
 TAGGER = "tagger"
-"""What the folder of a `dxml.tagging.tagger.TextTagger` calls its method; it takes texts, not
+"""What the folder of a `dxml.tagging._tagger.TextTagger` calls its method; it takes texts, not
 features."""
 
 

@@ -17,8 +17,8 @@ from dxml.baselines._tree import Forest, Tree
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError, ModelFormatError
 from dxml.methods import load_model, method_class
-from dxml.tagging.tagger import TextTagger
-from dxml.tagging.thesaurus import Thesaurus, read_thesaurus
+from dxml.tagging._tagger import TextTagger
+from dxml.tagging._thesaurus import Thesaurus, read_thesaurus
 
 F32 = np.float32
 

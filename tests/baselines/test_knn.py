@@ -1,4 +1,4 @@
-"""k-NN: cases worked by hand, and planted labels; tests/neighbors/test_cosine.py has the search."""
+"""k-NN: cases worked by hand, and planted labels; the search is tested in test_cosine.py."""
 
 from __future__ import annotations
 

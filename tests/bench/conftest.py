@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dxml.bench.results import Store, Stored
-from dxml.bench.spec import Experiment, Planned, Run
-from dxml.bench.worker import Settings
+from dxml.bench._results import Store, Stored
+from dxml.bench._spec import Experiment, Planned, Run
+from dxml.bench._worker import Settings
 from dxml.topk import TopK
 
 PLANTED = "planted:n_samples=90,n_features=40,n_labels=6"

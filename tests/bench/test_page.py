@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from dxml.bench.report import write_report
+from dxml.bench._report import write_report
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dxml.bench import peers, worker
-from dxml.bench.peers import PEERS, Peer, environment
-from dxml.bench.peers.environment import PeerError, make_environment
-from dxml.bench.results import Store
-from dxml.bench.runner import run_experiment
-from dxml.bench.spec import Run
+from dxml.bench import _worker as worker
+from dxml.bench import peers
+from dxml.bench._results import Store
+from dxml.bench._runner import run_experiment
+from dxml.bench._spec import Run
+from dxml.bench.peers import PEERS, Peer
+from dxml.bench.peers import _environment as environment
+from dxml.bench.peers._environment import PeerError, make_environment
 
 from .conftest import PLANTED, QUICK, experiment, plan
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dxml.bench import plots
-from dxml.bench.summary import Row
-from dxml.plots.style import MissingExtraError
+from dxml.bench import _plots as plots
+from dxml.bench._summary import Row
+from dxml.plots._style import MissingExtraError
 
 from .made_up import not_run, row, study, summary, timed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dxml.bench.published import LARGE, PAPER_METHODS, SMALL, load_published
+from dxml.bench._published import LARGE, PAPER_METHODS, SMALL, load_published
 
 
 def test_cells_of_the_paper() -> None:

@@ -7,8 +7,8 @@ import json
 import re
 from pathlib import Path
 
-from dxml.bench.published import load_published
-from dxml.bench.report import render, write_report
+from dxml.bench._published import load_published
+from dxml.bench._report import render, write_report
 
 from .made_up import MACHINE, not_run, row, section, spread, study, summary
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dxml.bench.results import Store, Stored, write_json
-from dxml.bench.spec import Run
+from dxml.bench._results import Store, Stored, write_json
+from dxml.bench._spec import Run
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
 
@@ -42,7 +42,7 @@ def test_an_interrupted_write_leaves_nothing(store: Store, monkeypatch: pytest.M
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dxml.bench.results.write_json", interrupt)
+    monkeypatch.setattr("dxml.bench._results.write_json", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store.put(RUN, {}, TopK(np.zeros((1, 1), np.int32), np.zeros((1, 1), np.float32)))
     assert store.get(RUN) is None and list(store) == []

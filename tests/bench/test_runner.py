@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
-from dxml.bench import runner, worker
-from dxml.bench.results import Store
-from dxml.bench.runner import Event, run_experiment
-from dxml.bench.spec import Run
-from dxml.bench.summary import summarise
+from dxml.bench import _runner as runner
+from dxml.bench import _worker as worker
+from dxml.bench._results import Store
+from dxml.bench._runner import Event, run_experiment
+from dxml.bench._spec import Run
+from dxml.bench._summary import summarise
 
 from .conftest import PLANTED, QUICK, experiment, plan
 
@@ -154,6 +155,6 @@ def test_a_default_that_changed_is_run_again(store: Store, monkeypatch: pytest.M
     one = experiment(plan(GOOD))
     run_experiment(one, store, QUICK)
     assert runner.to_do(one, store, retry_failed=False, rerun=False) == []
-    monkeypatch.setattr("dxml.bench.results.Stored.stale", True)
+    monkeypatch.setattr("dxml.bench._results.Stored.stale", True)
     assert runner.to_do(one, store, retry_failed=False, rerun=False) == [GOOD]
     assert summarise(one, store)["rows"][0]["runs"] == 0

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.bench import scoring
-from dxml.bench.results import Store, Stored
-from dxml.bench.scoring import Truth, score_all, scores_of
-from dxml.bench.sources import load_parts
-from dxml.bench.spec import Run
+from dxml.bench import _scoring as scoring
+from dxml.bench._results import Store, Stored
+from dxml.bench._scoring import Truth, score_all, scores_of
+from dxml.bench._sources import load_parts
+from dxml.bench._spec import Run
 from dxml.metrics import calibration_error, evaluate, inverse_propensity
-from dxml.metrics.bands import label_bands
+from dxml.metrics._bands import label_bands
 from dxml.topk import TopK
 
 from .conftest import PLANTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dxml.bench.sources import load_parts, n_splits
+from dxml.bench._sources import load_parts, n_splits
 from dxml.data import make_planted
 
 PLANTED = "planted:n_samples=100,n_features=40,n_labels=6,n_test=30"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dxml.bench.spec import Experiment, Run, find_experiment, read_experiment, shipped
+from dxml.bench._spec import Experiment, Run, find_experiment, read_experiment, shipped
 from dxml.exceptions import DxmlError, ParameterError
 from dxml.methods import METHODS
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dxml.bench import scoring
-from dxml.bench.results import Store, Stored
-from dxml.bench.spec import Run
-from dxml.bench.summary import Row, load_rows, load_summaries, summarise, write_summary
-from dxml.bench.tables import equipment
-from dxml.bench.worker import Settings, failure
+from dxml.bench import _scoring as scoring
+from dxml.bench._results import Store, Stored
+from dxml.bench._spec import Run
+from dxml.bench._summary import Row, load_rows, load_summaries, summarise, write_summary
+from dxml.bench._tables import equipment
+from dxml.bench._worker import Settings, failure
 from dxml.exceptions import DataFormatError
-from dxml.metrics.bands import BANDS
+from dxml.metrics._bands import BANDS
 
 from .conftest import PLANTED, experiment, plan
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 
 from ..service.conftest import FILLING, SIGNS
 from ..service.test_server import serving

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 from dxml.data import Dataset, read, read_pair, recognise, write
-from dxml.text import files
+from dxml.text import _files as files
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 PLAIN = b"3 5 4\n0,2 1:0.5 3:2\n 0:1e-05\n3\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dxml.data import make_texts
-from dxml.data.pseudo_texts import _ASPECTS, _SUBJECTS
+from dxml.data._pseudo_texts import _ASPECTS, _SUBJECTS
 from dxml.exceptions import ParameterError
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 
 
 def test_same_seed_same_articles() -> None:

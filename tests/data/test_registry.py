@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dxml.data import REGISTRY, DatasetInfo, Sdist, lookup
-from dxml.data.registry import Archive
+from dxml.data._registry import Archive
 from dxml.exceptions import DatasetNotFoundError
 
 

@@ -46,7 +46,7 @@ from dxml._core.storage import sealed
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DxmlError, ModelFormatError
 from dxml.methods import METHODS, TAGGER, load_model, method_class, saved_method
-from dxml.tagging.tagger import Columns, TextTagger
+from dxml.tagging._tagger import Columns, TextTagger
 
 LIMIT = 60  # seconds that a trial may take: odd types may have to be compiled for
 BAD = ("signal", "hang", "wrong kind")

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from dxml.data import Dataset, make_planted
+from dxml.joint._points import FeatureSpace, Known, tie_order_of
 from dxml.joint.parts.protocol import Options
-from dxml.joint.points import FeatureSpace, Known, tie_order_of
 
 Rows = npt.NDArray[np.int64]
 

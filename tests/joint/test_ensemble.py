@@ -12,19 +12,19 @@ import torch
 
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
+from dxml._learners.kernel_ridge import KERNELS, fit_kernel
+from dxml._learners.linear_head import LinearHead
+from dxml._learners.wide_layer import WideHead
 from dxml.exceptions import ModelFormatError
-from dxml.joint.ensemble import Ensemble, every_pair, space_of, with_candidates
-from dxml.joint.parts.frequency import Frequency, log_frequency
-from dxml.joint.parts.kernel import KernelPart
-from dxml.joint.parts.linear import LinearPart
+from dxml.joint._ensemble import Ensemble, every_pair, space_of, with_candidates
+from dxml.joint._plan import Plan
+from dxml.joint._points import Known, Near
+from dxml.joint.parts._frequency import Frequency, log_frequency
+from dxml.joint.parts._kernel import KernelPart
+from dxml.joint.parts._linear import LinearPart
+from dxml.joint.parts._vote import Vote
+from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Part, Query
-from dxml.joint.parts.vote import Vote
-from dxml.joint.parts.wide import WidePart
-from dxml.joint.plan import Plan
-from dxml.joint.points import Known, Near
-from dxml.learners.kernel_ridge import KERNELS, fit_kernel
-from dxml.learners.linear_head import LinearHead
-from dxml.learners.wide_layer import WideHead
 
 CPU = torch.device("cpu")
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError, NotFittedError
 from dxml.joint import Joint
-from dxml.joint.explaining import Evidence, Voter, strongest
-from dxml.joint.parts.linear import LinearPart
+from dxml.joint._explaining import Evidence, Voter, strongest
+from dxml.joint._points import Near
+from dxml.joint.parts._linear import LinearPart
 from dxml.joint.parts.protocol import Query
-from dxml.joint.points import Near
 
 PLANS: dict[str, dict[str, Any]] = {
     "kernel": {},

@@ -15,13 +15,13 @@ import scipy.sparse as sp
 from dxml._core.scaling import fit_scaler
 from dxml.data import Dataset
 from dxml.joint import Joint
-from dxml.joint.fitting import Fitted, fit_ensemble, n_candidates_for
-from dxml.joint.held_out import hold_out
-from dxml.joint.mixture import Mixture
+from dxml.joint._fitting import Fitted, fit_ensemble, n_candidates_for
+from dxml.joint._held_out import hold_out
+from dxml.joint._mixture import Mixture
+from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
+from dxml.joint._points import tie_order_of
+from dxml.joint._weighing import Weighing
 from dxml.joint.parts.protocol import Data, Options, Part, Task
-from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
-from dxml.joint.points import tie_order_of
-from dxml.joint.weighing import Weighing
 from dxml.methods import load_model
 from dxml.progress import SILENT
 
@@ -62,7 +62,7 @@ class Planted(Weighing):
 
 @pytest.fixture
 def planted_quality(monkeypatch: pytest.MonkeyPatch) -> type[Planted]:
-    monkeypatch.setattr("dxml.joint.fitting.Weighing", Planted)
+    monkeypatch.setattr("dxml.joint._fitting.Weighing", Planted)
     Planted.asked.clear()
     return Planted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dxml.joint.held_out import hold_out
+from dxml.joint._held_out import hold_out
 
 
 def test_small_data_are_held_out_in_turn() -> None:

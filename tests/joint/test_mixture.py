@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
-from dxml.joint import mixture as module
-from dxml.joint.mixture import (
+from dxml.joint import _mixture as module
+from dxml.joint._mixture import (
     RANKS,
     Mixture,
     Opinion,

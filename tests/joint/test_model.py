@@ -13,7 +13,7 @@ from dxml import metrics
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
-from dxml.joint.held_out import LEAST_POINTS
+from dxml.joint._held_out import LEAST_POINTS
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
@@ -287,7 +287,7 @@ def test_rows_are_ranked_in_blocks(
     train, test = small
     model = Joint(**ALL).fit(train.X, train.Y)
     whole = model.predict_topk(test.X, 5)
-    monkeypatch.setattr("dxml.joint.answering.PAIRS", 7 * 25)
+    monkeypatch.setattr("dxml.joint._answering.PAIRS", 7 * 25)
     parts = model.predict_topk(test.X, 5)
     assert np.array_equal(parts.indices, whole.indices)
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-5)

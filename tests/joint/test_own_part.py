@@ -21,11 +21,10 @@ from dxml._core.precision import Precision
 from dxml._core.storage import read_folder
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import ModelFormatError
-from dxml.joint import Joint
-from dxml.joint.mixture import Opinion
+from dxml.joint import PARTS, Joint
+from dxml.joint._mixture import Opinion
+from dxml.joint._points import Known
 from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
-from dxml.joint.plan import PARTS
-from dxml.joint.points import Known
 
 MODELS = Path(__file__).parents[1] / "models"
 WAYS = ["all", "nearest"]

@@ -9,7 +9,7 @@ import pytest
 
 from dxml._core.arrays import Arrays
 from dxml.exceptions import ModelFormatError
-from dxml.joint.past_formats import upgraded
+from dxml.joint._past_formats import upgraded
 
 
 def arrays(*weights: float, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
 from dxml.joint.parts.protocol import Options, Settings, Shape
-from dxml.joint.plan import PARTS, Plan, make_plan, shape_of
 
 
 def plan(

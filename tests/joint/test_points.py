@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dxml.joint import points as module
-from dxml.joint.points import EmbeddedSpace, FeatureSpace, Known, Near, Space
-from dxml.neighbors.cosine import Neighbours
+from dxml._neighbors.cosine import Neighbours
+from dxml.joint import _points as module
+from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Near, Space
 from dxml.topk import tie_order
 
 

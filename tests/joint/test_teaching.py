@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DataFormatError
 from dxml.joint import Joint
-from dxml.joint.teaching import add_points, drop_points, remove_label, train_on
+from dxml.joint._teaching import add_points, drop_points, remove_label, train_on
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.joint.ensemble import with_candidates
-from dxml.joint.mixture import Mixture, Opinion
+from dxml.joint._ensemble import with_candidates
+from dxml.joint._mixture import Mixture, Opinion
+from dxml.joint._points import FeatureSpace, Known, Near, tie_order_of
+from dxml.joint._weighing import Attempt, Weighing, climb
 from dxml.joint.parts.protocol import Data, Options, Part, Query, Settings, Task, Trial
-from dxml.joint.points import FeatureSpace, Known, Near, tie_order_of
-from dxml.joint.weighing import Attempt, Weighing, climb
 
 NO_MIXTURE = Mixture({}, 0.0, np.float32([0]), np.float32([0]))
 

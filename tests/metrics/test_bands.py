@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dxml.metrics.bands import LabelGroup, judge_groups, label_bands
+from dxml.metrics._bands import LabelGroup, judge_groups, label_bands
 
 TRUTH = sp.csr_matrix(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]], dtype=bool))
 RANKING = np.array([[0, 2], [0, 3], [1, -1]])

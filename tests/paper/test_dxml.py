@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import DataFormatError
 from dxml.metrics import precision_at_k
-from dxml.paper.dxml import DXML, _best_choice, _Choice, mean_label_vectors
+from dxml.paper._dxml import DXML, _best_choice, _Choice, mean_label_vectors
 
 QUICK = {"epochs": 8, "dim": 16, "hidden": 32, "walks_per_label": 5}
 

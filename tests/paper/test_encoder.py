@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
-from dxml.paper.encoder import FeatureEncoder
+from dxml.paper._encoder import FeatureEncoder
 
 from .rows import sparse_rows
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dxml._core.sparse import sparse_product
-from dxml.paper.input_layer import CpuInputLayer, GpuInputLayer, InputLayer, idle_steps
+from dxml.paper._input_layer import CpuInputLayer, GpuInputLayer, InputLayer, idle_steps
 
 from .rows import sparse_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dxml.paper.losses import LOSSES
+from dxml.paper._losses import LOSSES
 
 
 def test_losses_by_hand() -> None:

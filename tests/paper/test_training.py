@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.paper import training
-from dxml.paper.losses import LOSSES
-from dxml.paper.training import EncoderSettings, fit_encoder
+from dxml.paper import _training as training
+from dxml.paper._losses import LOSSES
+from dxml.paper._training import EncoderSettings, fit_encoder
 
 from .rows import sparse_rows
 

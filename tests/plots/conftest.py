@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dxml.plots.style import pyplot
+from dxml.plots._style import pyplot
 
 
 @pytest.fixture(name="plt")

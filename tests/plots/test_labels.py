@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from dxml.exceptions import ParameterError
 from dxml.label_map import LabelMap
 from dxml.plots import LabelPlot, NothingToDrawError, label_plot
-from dxml.plots.labels import PALETTE
-from dxml.plots.placing import Name, place_names
+from dxml.plots._labels import PALETTE
+from dxml.plots._placing import Name, place_names
 
 NAMES = [f"{'sea' if i < 20 else 'land'} {i}" for i in range(40)]
 

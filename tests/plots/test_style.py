@@ -9,7 +9,7 @@ import pytest
 
 from dxml.exceptions import ParameterError
 from dxml.plots import Plot, TrainingPlot, save
-from dxml.plots.style import MissingExtraError
+from dxml.plots._style import MissingExtraError
 
 
 def test_files_are_of_their_kind_and_the_same_every_time(tmp_path: Path) -> None:

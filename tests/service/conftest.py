@@ -13,9 +13,9 @@ import pytest
 
 from dxml.data import make_planted
 from dxml.joint import Joint
+from dxml.service._limits import App, Message, Receive, Send
 from dxml.service.app import create_app
-from dxml.service.limits import App, Message, Receive, Send
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 
 with warnings.catch_warnings():  # Starlette would rather have another client than httpx
     warnings.simplefilter("ignore")

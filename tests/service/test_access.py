@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dxml.service.access import check_write, host_name, is_loopback
-from dxml.service.errors import ServiceError
+from dxml.service._access import check_write, host_name, is_loopback
+from dxml.service._errors import ServiceError
 
 from .conftest import TestClient, client_of, names_of
 

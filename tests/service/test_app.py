@@ -14,11 +14,11 @@ import pytest
 from pydantic import ValidationError
 
 from dxml.joint import Joint
+from dxml.service import _schemas as schemas
 from dxml.service import app as app_module
-from dxml.service import schemas
-from dxml.service.engine import Engine
-from dxml.service.limits import Limits
-from dxml.tagging.tagger import TextTagger
+from dxml.service._engine import Engine
+from dxml.service._limits import Limits
+from dxml.tagging._tagger import TextTagger
 
 from .conftest import TestClient, client_of, make_texts, names_of
 

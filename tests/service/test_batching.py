@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dxml.service.batching import Batcher
-from dxml.service.engine import Ranked, Wanted
-from dxml.service.errors import ServiceError
+from dxml.service._batching import Batcher
+from dxml.service._engine import Ranked, Wanted
+from dxml.service._errors import ServiceError
 
 
 class Slow:

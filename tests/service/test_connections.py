@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 import uvicorn
 
-from dxml.service.connections import Connection
+from dxml.service._connections import Connection
 
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dxml.exceptions import ModelFormatError
-from dxml.service.engine import Engine, Wanted
-from dxml.service.errors import ServiceError
-from dxml.service.limits import Limits
-from dxml.service.served import ServedTagger
-from dxml.tagging.journal import JOURNAL, Journal
+from dxml.service._engine import Engine, Wanted
+from dxml.service._errors import ServiceError
+from dxml.service._limits import Limits
+from dxml.service._served import ServedTagger
+from dxml.tagging._journal import JOURNAL, Journal
 
 
 def test_a_number_that_is_too_large_fails_alone(trained_joint: Path, tmp_path: Path) -> None:

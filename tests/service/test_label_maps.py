@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 from dxml.label_map import make_label_map
-from dxml.service import label_maps
-from dxml.service.engine import Engine
-from dxml.service.errors import ServiceError
-from dxml.service.label_maps import LabelMaps, map_content
-from dxml.tagging.tagger import TextTagger
+from dxml.service import _label_maps as label_maps
+from dxml.service._engine import Engine
+from dxml.service._errors import ServiceError
+from dxml.service._label_maps import LabelMaps, map_content
+from dxml.tagging._tagger import TextTagger
 
 from .conftest import TestClient, client_of
 
@@ -143,7 +143,7 @@ def test_a_model_loaded_again_gets_another_map(model: Path) -> None:
 def test_a_map_that_fails_is_an_error(
     model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dxml.service.label_maps.sys.executable", "/bin/false")
+    monkeypatch.setattr("dxml.service._label_maps.sys.executable", "/bin/false")
     engine = Engine(model)
     maps = LabelMaps(engine)
     with pytest.raises(ServiceError, match="the map could not be made"):
@@ -196,7 +196,7 @@ def test_a_reload_ends_the_process_of_the_last_model(model: Path, started: list[
 
 def test_the_process_ends_with_the_service(tmp_path: Path) -> None:
     """Killed at once, the service closes its end of the pipe and nothing more."""
-    alone = "from dxml.service.label_maps import _end_with_the_service as end; end()"
+    alone = "from dxml.service._label_maps import _end_with_the_service as end; end()"
     process = subprocess.Popen([sys.executable, "-c", alone], stdin=subprocess.PIPE)
     assert process.stdin is not None and process.poll() is None
     process.stdin.close()

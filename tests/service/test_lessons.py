@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from dxml.exceptions import ParameterError
-from dxml.service import engine as engine_module
-from dxml.service.engine import Engine, Wanted, apply_journal, compact_journal
-from dxml.tagging.journal import JOURNAL, Journal
-from dxml.tagging.tagger import AppliedLessons, TextTagger
+from dxml.service import _engine as engine_module
+from dxml.service._engine import Engine, Wanted, apply_journal, compact_journal
+from dxml.tagging._journal import JOURNAL, Journal
+from dxml.tagging._tagger import AppliedLessons, TextTagger
 
 from .conftest import client_of, names_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dxml.service.errors import ServiceError
-from dxml.service.limits import BodyLimit, Limits, count_values
+from dxml.service._errors import ServiceError
+from dxml.service._limits import BodyLimit, Limits, count_values
 
 
 async def ask(messages: list[dict[str, Any]], pause: float) -> tuple[list[Any], list[bytes]]:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dxml.service.metrics import FOLDER, Metrics
+from dxml.service._metrics import FOLDER, Metrics
 
 from .conftest import TestClient, names_of
 
 WORKER = """
 import sys
-from dxml.service.metrics import Metrics, share_counts
+from dxml.service._metrics import Metrics, share_counts
 slot = share_counts(sys.argv[1])
 metrics = Metrics(lambda: {"dxml_model_labels": ("Labels of the model.", 4)})
 for seconds in map(float, sys.argv[2:]):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dxml.service import schemas
-from dxml.service.errors import STATUS
+from dxml.service import _schemas as schemas
+from dxml.service._errors import STATUS
 
 from .conftest import TestClient, client_of
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from dxml.service.pages import SWAGGER
+from dxml.service._pages import SWAGGER
 
 from .conftest import TestClient
 

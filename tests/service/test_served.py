@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dxml.tagging.tagger import TextTagger
-from dxml.tagging.thesaurus import read_thesaurus
+from dxml.tagging._tagger import TextTagger
+from dxml.tagging._thesaurus import read_thesaurus
 
 from .conftest import TestClient, client_of
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from dxml._cli import main
 from dxml.baselines.knn import KNN
-from dxml.cli import main
 from dxml.data import make_planted
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 
 from .conftest import make_texts
 

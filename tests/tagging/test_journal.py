@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dxml.exceptions import ModelFormatError
-from dxml.tagging.journal import Entry, Journal
+from dxml.tagging._journal import Entry, Journal
 
 
 def test_entries_come_back_in_order(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from dxml._core.storage import read_config, sealed
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
 from dxml.joint import Joint
 from dxml.methods import load_model, saved_method
-from dxml.tagging.known_texts import Listed
-from dxml.tagging.tagger import Columns, TextTagger
-from dxml.tagging.tags import Explanation, Neighbour, Tag, Tags
+from dxml.tagging._known_texts import Listed
+from dxml.tagging._tagger import Columns, TextTagger
+from dxml.tagging._tags import Explanation, Neighbour, Tag, Tags
 
 SIGNS = {
     "Fischerei": ["hering", "netz", "kutter"],

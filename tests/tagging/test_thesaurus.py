@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from dxml.exceptions import DataFormatError, ParameterError
-from dxml.tagging.tagger import TextTagger
-from dxml.tagging.thesaurus import LabelInfo, Thesaurus, read_thesaurus
+from dxml.tagging._tagger import TextTagger
+from dxml.tagging._thesaurus import LabelInfo, Thesaurus, read_thesaurus
 
 TABLE = """name,description,parents
 things,,

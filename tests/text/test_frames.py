@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dxml.exceptions import DataFormatError
-from dxml.text import TextTable, frames, read_table
+from dxml.text import TextTable, read_table
+from dxml.text import _frames as frames
 
 COLUMNS: dict[str, list[Any]] = {
     "id": [1, 2, 3],

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from dxml.exceptions import ModelFormatError, ParameterError
-from dxml.tagging.tagger import TextTagger
+from dxml.tagging._tagger import TextTagger
 from dxml.text import TextFeatures
-from dxml.text import sentences as module
+from dxml.text import _sentences as module
 
 WIDTH = 16
 MEANING = {"dog": "animal", "hound": "animal", "puppy": "animal", "cat": "pet"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dxml._core.arrays import Arrays
-from dxml.text.strings import pack_strings
+from dxml.text._strings import pack_strings
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()))))

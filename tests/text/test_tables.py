@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.text import TextTable, read_table
-from dxml.text import files as text_files
+from dxml.text import _files as text_files
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

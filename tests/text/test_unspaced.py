@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dxml.text.unspaced import find_words_and_grams, share_unspaced
+from dxml.text._unspaced import find_words_and_grams, share_unspaced
 
 
 @pytest.mark.parametrize(

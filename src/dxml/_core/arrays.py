@@ -196,7 +196,7 @@ class Arrays:
         return Arrays({**self._arrays, **names}, self._where)
 
     def strings(self, name: str, count: Size = None) -> list[str]:
-        """Strings as `dxml.text.strings.pack_strings` lays them out, and ``_ends`` after the name.
+        """Strings as `dxml.text._strings.pack_strings` lays them out, and ``_ends`` after the name.
 
         Some may hold half of a surrogate pair, as they were saved with.
         """

@@ -1,6 +1,6 @@
 """Many squared-hinge support vector machines at once, each with a bias of its own.
 
-A label learns from all points (`dxml.learners.dual_descent`), and its bias is the weight of one
+A label learns from all points (`dxml._learners.dual_descent`), and its bias is the weight of one
 more feature of value 1. Gradients are computed in float64.
 """
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.random_numba import seeded
-from dxml.learners.dual_descent import descend
+from dxml._learners.dual_descent import descend
 
 __all__ = ["train_labels"]
 

@@ -10,7 +10,7 @@ with N_k(x) the k training points of largest cosine. p = 0 is the plain vote.
 Where we differ: a training point whose cosine is not positive is no neighbour, and a point without
 any neighbour gets the most frequent labels. k is chosen on held-out points unless it is given.
 
-The search itself is `dxml.neighbors.cosine`.
+The search itself is `dxml._neighbors.cosine`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.storage import pack_csr
+from dxml._neighbors.cosine import Neighbours, cosine_weights, unit_rows
+from dxml._neighbors.voting import vote
 from dxml.base import Classifier
 from dxml.metrics import mean_precision
-from dxml.neighbors.cosine import Neighbours, cosine_weights, unit_rows
-from dxml.neighbors.voting import vote
 from dxml.progress import Progress
 from dxml.topk import TopK
 

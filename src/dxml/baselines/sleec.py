@@ -46,12 +46,12 @@ from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.sparse import sparse_product
 from dxml._core.storage import pack_csr
+from dxml._neighbors.index import PartitionedIndex
+from dxml._neighbors.voting import vote
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, conjugate_gradient
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
 from dxml.metrics import mean_precision
-from dxml.neighbors.index import PartitionedIndex
-from dxml.neighbors.voting import vote
 from dxml.progress import Progress, Stage
 from dxml.topk import TopK
 

@@ -1,9 +1,9 @@
 """Data sets: read and write them, find or fetch them by name, or generate them."""
 
-from dxml.data.dataset import Dataset
-from dxml.data.fetch import fetch
-from dxml.data.formats import Format, read, read_pair, recognise, write
-from dxml.data.loading import (
+from dxml.data._dataset import Dataset
+from dxml.data._fetch import fetch
+from dxml.data._formats import Format, read, read_pair, recognise, write
+from dxml.data._loading import (
     Part,
     cache_directory,
     is_present,
@@ -11,10 +11,18 @@ from dxml.data.loading import (
     load_texts,
     open_data,
 )
-from dxml.data.pseudo_texts import make_texts
-from dxml.data.registry import REGISTRY, Archive, Conversion, DatasetInfo, Sdist, TextRecipe, lookup
-from dxml.data.splits import read_split
-from dxml.data.synthetic import make_planted, make_twin, train_test
+from dxml.data._pseudo_texts import make_texts
+from dxml.data._registry import (
+    REGISTRY,
+    Archive,
+    Conversion,
+    DatasetInfo,
+    Sdist,
+    TextRecipe,
+    lookup,
+)
+from dxml.data._splits import read_split
+from dxml.data._synthetic import make_planted, make_twin, train_test
 
 __all__ = [
     "REGISTRY",

@@ -19,12 +19,12 @@ from scipy.sparse import csr_matrix
 from dxml._core.arrays import Arrays
 from dxml._core.sparse import indicator
 from dxml._core.storage import pack_csr, read_folder, write_folder
+from dxml.data._dataset import Dataset
 from dxml.data._records import read_names, read_part
-from dxml.data.dataset import Dataset
-from dxml.data.registry import DatasetInfo, TextRecipe
+from dxml.data._registry import DatasetInfo, TextRecipe
 from dxml.exceptions import ModelFormatError
 from dxml.progress import SILENT, Progress
-from dxml.text.strings import pack_strings
+from dxml.text._strings import pack_strings
 
 __all__ = ["load_built"]
 
@@ -61,7 +61,7 @@ def _digest(info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path]) ->
 def _build(
     info: DatasetInfo, recipe: TextRecipe, paths: Mapping[str, Path], progress: Progress
 ) -> dict[str, npt.NDArray[Any]]:
-    from dxml.text.features import TextFeatures  # scikit-learn, which takes a second to import
+    from dxml.text._features import TextFeatures  # scikit-learn, which takes a second to import
 
     train = read_part(info, recipe, paths, "train", progress)
     test = read_part(info, recipe, paths, "test", progress)

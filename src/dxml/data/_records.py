@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dxml.data.registry import DatasetInfo, TextRecipe
+from dxml.data._registry import DatasetInfo, TextRecipe
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
-from dxml.text.files import open_text
-from dxml.text.rows import read_rows
-from dxml.text.tables import TextTable, read_table
+from dxml.text._files import open_text
+from dxml.text._rows import read_rows
+from dxml.text._tables import TextTable, read_table
 
 __all__ = ["read_names", "read_part"]
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from dxml.data import _parse
 from dxml.exceptions import DataFormatError, advise
-from dxml.text.files import TextFile
+from dxml.text._files import TextFile
 
 _MAX_ID = 2**31 - 1  # where no header gives a limit
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, save_npz
 
 from dxml._core.files import replacing
-from dxml.data.dataset import Dataset
+from dxml.data._dataset import Dataset
 
 _ROWS = 4096  # rows turned into text at a time
 

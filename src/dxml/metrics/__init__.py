@@ -1,6 +1,6 @@
 """Ranking quality: P@k, nDCG@k and their propensity-scored variants, calibration, label bands."""
 
-from dxml.metrics.ranking import (
+from dxml.metrics._ranking import (
     BINS,
     are_probabilities,
     calibration_error,

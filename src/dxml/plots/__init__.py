@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from dxml.plots.frequency import FrequencyPlot, frequency_plot
-from dxml.plots.labels import LabelPlot, label_plot
-from dxml.plots.reliability import ReliabilityPlot, reliability_plot
-from dxml.plots.style import NothingToDrawError, check_target, pyplot, write
-from dxml.plots.training import TrainingPlot, training_plot
+from dxml.plots._frequency import FrequencyPlot, frequency_plot
+from dxml.plots._labels import LabelPlot, label_plot
+from dxml.plots._reliability import ReliabilityPlot, reliability_plot
+from dxml.plots._style import NothingToDrawError, check_target, pyplot, write
+from dxml.plots._training import TrainingPlot, training_plot
 
 __all__ = [
     "FrequencyPlot",

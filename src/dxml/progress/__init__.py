@@ -68,7 +68,7 @@ def open_progress(quiet: bool = False) -> AbstractContextManager[Progress]:
     """
     if quiet:
         return nullcontext(SILENT)
-    from dxml.progress.console import show_progress  # rich takes its time to import
+    from dxml.progress._console import show_progress  # rich takes its time to import
 
     return show_progress()
 

@@ -23,20 +23,20 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from dxml import __version__
 from dxml.exceptions import DxmlError
-from dxml.service import schemas
-from dxml.service.access import HostCheck, check_write
-from dxml.service.answers import JSONAnswer
-from dxml.service.batching import Batcher
-from dxml.service.engine import Engine, Labels, Wanted
-from dxml.service.errors import STATUS, ServiceError, body
-from dxml.service.label_maps import LabelMaps
-from dxml.service.limits import LARGE, BodyLimit, Limits
-from dxml.service.metrics import Counting, Metrics
-from dxml.service.openapi import ABOUT, ANY_ERROR, LEARN_BODY, PREDICT_BODY, ROUTES, UNLABEL_BODY
-from dxml.service.pages import add_pages
-from dxml.service.served import Served
+from dxml.service import _schemas as schemas
+from dxml.service._access import HostCheck, check_write
+from dxml.service._answers import JSONAnswer
+from dxml.service._batching import Batcher
+from dxml.service._engine import Engine, Labels, Wanted
+from dxml.service._errors import STATUS, ServiceError, body
+from dxml.service._label_maps import LabelMaps
+from dxml.service._limits import LARGE, BodyLimit, Limits
+from dxml.service._metrics import Counting, Metrics
+from dxml.service._openapi import ABOUT, ANY_ERROR, LEARN_BODY, PREDICT_BODY, ROUTES, UNLABEL_BODY
+from dxml.service._pages import add_pages
+from dxml.service._served import Served
 
-__all__ = ["create_app"]
+__all__ = ["Limits", "create_app"]
 
 COMPRESSED = 4096  # bytes of an answer from which on it is compressed, where the client takes that
 MAX_ERRORS = 100  # with more errors in a body, only their number is reported
@@ -63,7 +63,7 @@ def create_app(
         The folder of a `TextTagger`, or of a `Joint`.
     token : str, optional
         Bearer token that requests which change the model must send. Without it such requests are
-        accepted from this machine only, see `dxml.service.access`.
+        accepted from this machine only, see `dxml.service._access`.
     limits : Limits, optional
     journal : str or Path, optional
         Where lessons are kept; in the model's folder by default.

@@ -1,7 +1,7 @@
 """Texts in, label names out: the tagger, what it knows of texts and labels, its lessons."""
 
-from dxml.tagging.tagger import AppliedLessons, Columns, TextTagger
-from dxml.tagging.tags import Explanation, Neighbour, Tag, Tags
+from dxml.tagging._tagger import AppliedLessons, Columns, TextTagger
+from dxml.tagging._tags import Explanation, Neighbour, Tag, Tags
 
 __all__ = [
     "AppliedLessons",

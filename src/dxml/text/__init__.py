@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dxml.text.features import TextFeatures
-    from dxml.text.tables import TableFormat, TextTable, read_table
+    from dxml.text._features import TextFeatures
+    from dxml.text._tables import TableFormat, TextTable, read_table
 
 __all__ = ["TableFormat", "TextFeatures", "TextTable", "read_table"]
 
 _HOMES = {
-    "TableFormat": "dxml.text.tables",
-    "TextFeatures": "dxml.text.features",
-    "TextTable": "dxml.text.tables",
-    "read_table": "dxml.text.tables",
+    "TableFormat": "dxml.text._tables",
+    "TextFeatures": "dxml.text._features",
+    "TextTable": "dxml.text._tables",
+    "read_table": "dxml.text._tables",
 }
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from dxml import TextTagger
-from dxml.deep import open_pretrained
-from dxml.deep.training import Trainer
+from dxml._deep import open_pretrained
+from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint import Joint
-from dxml.joint import model as joint_module
-from dxml.joint.parts import deep as module
-from dxml.joint.parts.deep import DeepPart
+from dxml.joint import _model as joint_module
+from dxml.joint.parts import _deep as module
+from dxml.joint.parts._deep import DeepPart
 from dxml.progress import SILENT, Progress, Stage
 from dxml.text import TextFeatures
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dxml.joint.ensemble import every_pair
-from dxml.joint.parts.frequency import Frequency, log_frequency
+from dxml.joint._ensemble import every_pair
+from dxml.joint._points import Known
+from dxml.joint.parts._frequency import Frequency, log_frequency
 from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task
-from dxml.joint.points import Known
 
 
 def test_by_hand() -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
 from dxml.joint import Joint
-from dxml.joint.ensemble import every_pair
-from dxml.joint.parts import kernel as module
-from dxml.joint.parts.kernel import KernelPart
+from dxml.joint._ensemble import every_pair
+from dxml.joint._points import Known
+from dxml.joint.parts import _kernel as module
+from dxml.joint.parts._kernel import KernelPart
 from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task, Trial
-from dxml.joint.points import Known
-from dxml.learners.kernel_ridge import KERNELS, fit_kernel
 
 CPU = torch.device("cpu")
 

@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._learners.linear_head import label_signs
 from dxml.data import Dataset
 from dxml.joint import Joint
-from dxml.joint.ensemble import every_pair
-from dxml.joint.parts.linear import TRAIN_ON_C, LinearPart, _lesson_signs
+from dxml.joint._ensemble import every_pair
+from dxml.joint._points import Known
+from dxml.joint.parts._linear import TRAIN_ON_C, LinearPart, _lesson_signs
 from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task
-from dxml.joint.points import Known
-from dxml.learners.linear_head import label_signs
 from dxml.topk import tie_order
 
 KNOWN = 10  # of the 12 labels; the last two are new

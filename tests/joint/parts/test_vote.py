@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.joint.ensemble import every_pair
+from dxml._neighbors.cosine import cosine_weights
+from dxml.joint._ensemble import every_pair
+from dxml.joint._points import FeatureSpace, Known, Near, tie_order_of
+from dxml.joint.parts._vote import Vote
 from dxml.joint.parts.protocol import Data, Options, Query, Task, Trial
-from dxml.joint.parts.vote import Vote
-from dxml.joint.points import FeatureSpace, Known, Near, tie_order_of
-from dxml.neighbors.cosine import cosine_weights
 
 
 def known_points(Y: Any) -> Known:

@@ -11,10 +11,10 @@ import torch
 from dxml._core.arrays import Arrays
 from dxml.data import Dataset
 from dxml.joint import Joint
-from dxml.joint.ensemble import every_pair
+from dxml.joint._ensemble import every_pair
+from dxml.joint._points import Known
+from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Data, Options, Query, Task
-from dxml.joint.parts.wide import WidePart
-from dxml.joint.points import Known
 
 CPU = torch.device("cpu")
 KNOWN = 10  # of the 12 labels; the last two are new

@@ -5,7 +5,7 @@ A part is a class derived from `Part`. It says which data it is for (`plan`), le
 trains on (`train_on`), and is written to and read from a folder (`state`, `restore`). Parts never
 change: every method gives a new one.
 
-A new part is one file with such a class and one line in `dxml.joint.plan.PARTS`.
+A new part is one file with such a class and one line in `dxml.joint._plan.PARTS`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml._core.random import spawn_seed
-from dxml.deep.tokens import Tokens
-from dxml.joint.mixture import Opinion
-from dxml.joint.points import Known, Near
-from dxml.learners.linear_head import all_signs, label_signs
+from dxml._deep.tokens import Tokens
+from dxml._learners.linear_head import all_signs, label_signs
+from dxml.joint._mixture import Opinion
+from dxml.joint._points import Known, Near
 from dxml.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from dxml.deep.checkpoints import Pretrained
-    from dxml.deep.resuming import Keep
+    from dxml._deep.checkpoints import Pretrained
+    from dxml._deep.resuming import Keep
 
 __all__ = [
     "Data",

@@ -1,0 +1,79 @@
+"""A ranking of DATA by a saved model and the true labels, for commands that evaluate."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dxml._cli._tables import Reading
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from dxml.base import Classifier
+    from dxml.progress import Progress
+    from dxml.topk import TopK
+
+__all__ = ["Ranked", "rank_data"]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A ranking of up to 5 places, the truth beside it, and the classifier behind it."""
+
+    ranking: TopK
+    truth: sp.csr_matrix
+    estimator: Classifier
+    seconds: float
+    propensity: tuple[float, float] = (0.55, 1.5)
+
+
+def rank_data(
+    data: str, model: Path, split: int | None, reading: Reading, progress: Progress
+) -> Ranked:
+    """Rank the test part of a named data set, a file, or a table of texts where that is asked."""
+    from dxml.methods import TAGGER, saved_method
+
+    if (method := saved_method(model)) == TAGGER:
+        return _rank_texts(data, model, split, reading, progress)
+    reading.refuse(model, method)
+    return _rank_features(data, model, split, progress)
+
+
+def _rank_features(data: str, model: Path, split: int | None, progress: Progress) -> Ranked:
+    from dxml.data import open_data
+    from dxml.methods import load_model
+
+    estimator = load_model(model)
+    widths = (estimator.n_features_in_, estimator.n_labels_)
+    points = open_data(data, "test", split, widths=widths)
+    start = time.perf_counter()
+    ranking = estimator.predict_topk(points.X, min(5, estimator.n_labels_), progress=progress)
+    seconds = time.perf_counter() - start
+    truth = estimator.encode_labels(points.Y)
+    return Ranked(ranking, truth, estimator, seconds, points.propensity)
+
+
+def _rank_texts(
+    data: str, model: Path, split: int | None, reading: Reading, progress: Progress
+) -> Ranked:
+    from dxml.exceptions import DataFormatError, ParameterError
+    from dxml.tagging._tagger import TextTagger
+
+    if split is not None:
+        raise ParameterError("a table of texts has no splits: leave --split out.")
+    tagger = TextTagger.load(model)
+    columns = replace(reading.columns(tagger.columns), id=None)
+    table = reading.read_labelled(data, columns, progress)
+    truth = tagger.encode_labels(table.labels or ())
+    if truth.nnz == 0:
+        raise DataFormatError(
+            f"{data}: none of its labels is known to the model. Look at the column "
+            f"{columns.labels!r}, or give --label-separator."
+        )
+    start = time.perf_counter()
+    ranking = tagger.rank(table.texts, 5, progress=progress)
+    seconds = time.perf_counter() - start
+    return Ranked(ranking, truth, tagger.model, seconds)

@@ -1,0 +1,181 @@
+"""Tables of texts on the command line: their options, and reading them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dxml.exceptions import DataFormatError, ParameterError
+
+if TYPE_CHECKING:
+    from dxml.progress import Progress
+    from dxml.tagging._tagger import Columns
+    from dxml.tagging._thesaurus import Thesaurus
+    from dxml.text import TextTable
+
+__all__ = [
+    "ENCODING",
+    "ID",
+    "LABELS",
+    "LABEL_INFO",
+    "LEARN_DESCRIPTIONS",
+    "PANEL",
+    "SEPARATOR",
+    "SKIP",
+    "TEXT",
+    "LabelTable",
+    "Reading",
+]
+
+PANEL = "A table of texts"
+"""What the help calls options that only tables have."""
+
+TEXT = typer.Option(
+    [],
+    "--text",
+    metavar="COLUMN",
+    help="The texts; repeat it to join. A tagger knows its own.",
+    rich_help_panel=PANEL,
+)
+LABELS = typer.Option(
+    None,
+    "--labels",
+    metavar="COLUMN",
+    help="Their labels: a list, or a text.",
+    rich_help_panel=PANEL,
+)
+ID = typer.Option(
+    None, "--id", metavar="COLUMN", help="What names the rows.", rich_help_panel=PANEL
+)
+SEPARATOR = typer.Option(
+    None,
+    "--label-separator",
+    metavar="TEXT",
+    help="Between labels; by default ; or |.",
+    rich_help_panel=PANEL,
+)
+LABEL_INFO = typer.Option(
+    None,
+    "--label-info",
+    metavar="FILE",
+    help="Labels: name, description, parents.",
+    rich_help_panel=PANEL,
+)
+LEARN_DESCRIPTIONS = typer.Option(
+    False,
+    "--learn-descriptions",
+    help="Learn the descriptions of rare labels.",
+    rich_help_panel=PANEL,
+)
+ENCODING = typer.Option(
+    "utf-8", "--encoding", metavar="NAME", help="Of the file.", rich_help_panel=PANEL
+)
+SKIP = typer.Option(
+    False, "--skip-bad-rows", help="Leave out rows that cannot be read.", rich_help_panel=PANEL
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is to be read, as it was asked for."""
+
+    text: list[str]
+    labels: str | None = None
+    id: str | None = None
+    label_separator: str | None = None
+    encoding: str = "utf-8"
+    skip_bad_rows: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether an option was given that only a table has."""
+        return bool(self.text or self.labels or self.id or self.label_separator)
+
+    def refuse(self, model: Path, method: str) -> None:
+        """A model of features reads no tables."""
+        if self.asked or self.skip_bad_rows:
+            raise ParameterError(
+                f"{model} holds a model of method {method!r}, which takes features, not texts: "
+                "leave --text, --labels, --id, --label-separator and --skip-bad-rows out, or train "
+                "a tagger with dxml train --text."
+            )
+
+    def columns(self, known: Columns | None) -> Columns:
+        """The columns that were asked for, and else those that the model was trained on."""
+        from dxml.tagging._tagger import Columns
+
+        text = tuple(self.text) or (known.text if known else ())
+        if not text:
+            raise ParameterError("say which column has the texts, such as --text abstract.")
+        return Columns(
+            text,
+            self.labels or (known.labels if known else None),
+            self.id or (known.id if known else None),
+            self.label_separator or (known.label_separator if known else None),
+        )
+
+    def has_column(self, data: str, name: str | None) -> bool:
+        """Whether the first good row of a table has it; what is wrong with it `read` says."""
+        from dxml.text._rows import Problems
+        from dxml.text._tables import open_rows
+
+        if name is None:
+            return False
+        problems = Problems(self.skip_bad_rows)
+        try:
+            rows = open_rows(Path(data), (), (name,), encoding=self.encoding, problems=problems)
+            _, row = next(rows)
+        except (DataFormatError, OSError, StopIteration):
+            return False
+        return name in row
+
+    def read(self, data: str, columns: Columns, progress: Progress) -> TextTable:
+        """The table; bad rows that are skipped are counted on standard error."""
+        from dxml.text import read_table
+
+        table = read_table(
+            Path(data),
+            columns.text,
+            columns.labels,
+            columns.id,
+            encoding=self.encoding,
+            label_separator=columns.label_separator,
+            skip_bad_rows=self.skip_bad_rows,
+            progress=progress,
+        )
+        if table.skipped:
+            bad = "1 bad row" if table.skipped == 1 else f"{table.skipped:,} bad rows"
+            typer.echo(f"{bad} skipped; {table.problems[0]}", err=True)
+        return table
+
+    def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:
+        """As `read`; labels must be there, and rows."""
+        if columns.labels is None:
+            raise ParameterError("say which column has the labels, such as --labels subjects.")
+        table = self.read(data, columns, progress)
+        if not len(table):
+            raise DataFormatError(f"{data}: the table has no rows. Check the path.")
+        return table
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """What is known of the labels, and whether it is to be learnt."""
+
+    path: Path | None
+    learn: bool
+
+    def read(self, reading: Reading) -> Thesaurus | None:
+        """The table, encoded and separated like that of the texts."""
+        from dxml.tagging._thesaurus import read_thesaurus
+
+        if self.path is None:
+            if self.learn:
+                raise ParameterError("--learn-descriptions needs --label-info FILE.")
+            return None
+        return read_thesaurus(
+            self.path, encoding=reading.encoding, separator=reading.label_separator
+        )

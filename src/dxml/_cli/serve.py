@@ -1,0 +1,64 @@
+"""``dxml serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from dxml._cli._options import MODEL, QUIET
+
+__all__ = ["serve"]
+
+
+def serve(
+    model: Path = MODEL,
+    host: str = typer.Option(
+        "127.0.0.1", "--host", metavar="NAME", help="The address to listen at."
+    ),
+    port: int = typer.Option(8000, "--port", metavar="N", min=1, max=65535, help="The port."),
+    workers: int = typer.Option(
+        1, "--workers", metavar="N", min=1, help="Processes; they share lessons."
+    ),
+    token: str | None = typer.Option(
+        None,
+        "--token",
+        envvar="DXML_TOKEN",
+        metavar="TEXT",
+        help="Needed to change the model.",
+    ),
+    allow_host: list[str] = typer.Option(
+        [],
+        "--allow-host",
+        metavar="NAME",
+        help="A name it is asked by; may come again.",
+    ),
+    quiet: bool = QUIET,
+) -> None:
+    """Serve a model over HTTP: predict, explain, learn, forget.
+
+    What is taught is kept in the model's folder before the answer is sent, and is
+    there again after a restart. SIGHUP loads the folder again without dropping a
+    request. /docs on the service describes the routes.
+
+    Where others can reach the address, a token is needed; in the environment
+    nobody sees it in the list of processes.
+    """
+    from dxml.service._access import check_token
+    from dxml.service._server import serve as run
+
+    def announce() -> None:
+        if not quiet:
+            name = f"[{host}]" if ":" in host else host
+            typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
+
+    check_token(host, token)
+    run(
+        model,
+        host=host,
+        port=port,
+        workers=workers,
+        token=token,
+        allow_hosts=allow_host,
+        announce=announce,
+    )

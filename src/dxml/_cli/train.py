@@ -1,0 +1,245 @@
+"""``dxml train``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from dxml._cli._options import DATA, MODEL, QUIET, SPLIT, parse_assignments
+from dxml._cli._tables import (
+    ENCODING,
+    ID,
+    LABEL_INFO,
+    LABELS,
+    LEARN_DESCRIPTIONS,
+    PANEL,
+    SEPARATOR,
+    SKIP,
+    TEXT,
+    LabelTable,
+    Reading,
+)
+from dxml.exceptions import ParameterError
+
+__all__ = ["train"]
+
+
+def train(
+    data: str = DATA,
+    model: Path = MODEL,
+    text: list[str] = TEXT,
+    labels: str | None = LABELS,
+    id: str | None = ID,
+    method: str | None = typer.Option(
+        None, "--method", metavar="NAME", help="One of [bold]dxml methods[/bold]; joint by default."
+    ),
+    split: int | None = SPLIT,
+    settings: list[str] = typer.Option(
+        [], "--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."
+    ),
+    seed: int = typer.Option(
+        0, "--seed", metavar="N", min=0, help="Same seed on the same cores: same model."
+    ),
+    device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
+    encoder: str | None = typer.Option(
+        None,
+        "--encoder",
+        metavar="NAME",
+        help="Text encoder to fine-tune: name or folder, none, auto.",
+        rich_help_panel=PANEL,
+    ),
+    checkpoint: Path | None = typer.Option(
+        None,
+        "--checkpoint",
+        metavar="DIR",
+        help="Where its training stores its state.",
+        rich_help_panel=PANEL,
+    ),
+    resume: bool = typer.Option(
+        False, "--resume", help="Go on with one that broke off.", rich_help_panel=PANEL
+    ),
+    label_info: Path | None = LABEL_INFO,
+    learn_descriptions: bool = LEARN_DESCRIPTIONS,
+    label_separator: str | None = SEPARATOR,
+    encoding: str = ENCODING,
+    skip_bad_rows: bool = SKIP,
+    quiet: bool = QUIET,
+) -> None:
+    """Train a model on DATA and save it.
+
+    A named data set means its training part. With --text, DATA is a table of
+    texts (JSON lines, CSV, TSV or Parquet) and the model a tagger, which gives
+    labels by name: dxml train docs.jsonl --text title --labels tags -m m
+    """
+    given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
+    if encoder is not None:
+        if "encoder" in given:
+            raise ParameterError("the encoder is given twice: leave --set encoder=… out.")
+        given["encoder"] = encoder
+    reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
+    if reading.asked:
+        info = LabelTable(label_info, learn_descriptions)
+        state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
+        _train_tagger(data, model, method, split, given, reading, info, state, quiet)
+        return
+    of_tables = {
+        "--encoder": encoder is not None,
+        "--checkpoint": checkpoint is not None,
+        "--resume": resume,
+        "--label-info": label_info is not None,
+        "--learn-descriptions": learn_descriptions,
+        "--skip-bad-rows": skip_bad_rows,
+    }
+    if stray := [option for option, is_given in of_tables.items() if is_given]:
+        raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
+    _train_method(data, model, method or "joint", split, given, quiet)
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where a training stores its state, and whether it goes on from there."""
+
+    folder: Path
+    resume: bool
+
+    def check(self, quiet: bool) -> None:
+        """Refuse a folder that takes no files; say where there is nothing to go on from."""
+        from dxml._cli._output import check_folder
+
+        check_folder(self.folder)
+        if self.resume and not quiet and not any(self.folder.glob("*/step-*")):
+            typer.echo(f"{self.folder}: no state to go on from; training begins", err=True)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside is the training and the saving; after both the state is removed."""
+        from dxml._deep.resuming import remove_run
+
+        try:
+            yield
+        except BaseException:
+            if any(self.folder.glob("*/step-*")):
+                typer.echo(f"the state is in {self.folder}: go on with --resume", err=True)
+            raise
+        remove_run(self.folder)
+
+
+def _train_tagger(
+    data: str,
+    model: Path,
+    method: str | None,
+    split: int | None,
+    settings: dict[str, str],
+    reading: Reading,
+    info: LabelTable,
+    state: _State,
+    quiet: bool,
+) -> None:
+    from dxml._core.params import present_names
+    from dxml.exceptions import did_you_mean
+    from dxml.joint import Joint
+    from dxml.progress import StageTimer, open_progress
+    from dxml.tagging._tagger import TextTagger
+
+    if method not in (None, "joint"):
+        raise ParameterError(f"texts are tagged by method 'joint', got {method!r}.")
+    if split is not None:
+        raise ParameterError("a table of texts has no splits: leave --split out.")
+    known, settings = TextTagger.parameters(), present_names(Joint, settings)
+    for name in settings:
+        if name not in known:
+            raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")
+    tagger = TextTagger(**{name: known[name].parse(value) for name, value in settings.items()})
+    tagger.columns = reading.columns(None)
+    _check_target(model)
+    state.check(quiet)
+    with open_progress(quiet) as progress, state.kept():
+        timer = StageTimer(progress)
+        table = reading.read_labelled(data, tagger.columns, timer)
+        tagger.fit(
+            table.texts,
+            table.labels or (),
+            ids=[str(name) for name in table.names],
+            label_info=info.read(reading),
+            learn_descriptions=info.learn,
+            checkpoint=state.folder,
+            resume=state.resume,
+            progress=timer,
+        )
+        with timer.stage("save"):
+            tagger.save(model)
+    if not quiet:
+        _report(
+            f"trained a tagger on {len(table):,} texts, {tagger.model.n_features_in_:,} words, "
+            f"{len(tagger.labels_):,} labels",
+            timer.seconds,
+            model,
+            f"dxml explain 'a text' --model {model}",
+        )
+
+
+def _train_method(
+    data: str,
+    model: Path,
+    method: str,
+    split: int | None,
+    settings: dict[str, str],
+    quiet: bool,
+) -> None:
+    from dxml._core.params import parameters_of, parse_settings
+    from dxml.data import open_data
+    from dxml.methods import method_class
+    from dxml.progress import StageTimer, open_progress
+
+    cls = method_class(method)
+    known = parameters_of(cls)
+    accepted = {
+        name: text for name, text in settings.items() if name in known or name not in _COMMON
+    }
+    estimator = cls(**parse_settings(cls, accepted))
+    _check_target(model)
+    with open_progress(quiet) as progress:
+        timer = StageTimer(progress)
+        with timer.stage("read"):
+            points = open_data(data, "train", split)
+        estimator.fit(points.X, points.Y, progress=timer)
+        with timer.stage("save"):
+            estimator.save(model)
+    if not quiet:
+        _report(
+            f"trained {method} on {points.n_samples:,} points, {points.n_features:,} features, "
+            f"{points.n_labels:,} labels",
+            timer.seconds,
+            model,
+            f"dxml evaluate {data} --model {model}",
+        )
+
+
+_COMMON = ("random_state", "device")
+
+
+def _check_target(model: Path) -> None:
+    """Nothing but a model is written over, and a model can be written."""
+    from dxml._cli._output import check_folder
+    from dxml.exceptions import ModelFormatError
+
+    if model.exists() and not (model.is_dir() and _may_overwrite(model)):
+        raise ModelFormatError(
+            f"{model}: exists and holds no dxml model, so nothing is written over it. "
+            "Give another folder."
+        )
+    check_folder(model)
+
+
+def _may_overwrite(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or not any(folder.iterdir())
+
+
+def _report(what: str, seconds: dict[str, float], model: Path, following: str) -> None:
+    spent = ", ".join(f"{name} {time:.1f}" for name, time in seconds.items())
+    size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
+    typer.echo(f"{what}\nseconds: {spent}\nsaved to {model} ({size:.1f} MB)\nnext: {following}")

@@ -1,0 +1,268 @@
+"""Kernel ridge regression: a vote of all training points, corrected for one another.
+
+A point's score for the labels is Σ_i k(x, x_i) votes_i over the training points x_i. Were the
+votes the points' own labels, crowded regions would shout down sparse ones. With K the kernel
+between the training points, votes = (K + ridge·I)⁻¹ Y are those that give their labels back.
+
+Where labels hang together, what is said of one label tells something of the others: scores become
+S + S·R with R (n_labels, n_labels), the "curds and whey" of Breiman and Friedman (1997). R is a
+ridge regression of Y − S on S over training points, with S what the other points say of each: for
+this model that is known without leaving any out, S_i = Y_i − votes_i / [(K + ridge·I)⁻¹]_ii.
+
+Labels are dense here and K holds all pairs, so this is for some ten thousands of points. All is
+computed in float32, on a GPU without TF32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from dxml._learners.distances import (
+    BLOCK,
+    Distances,
+    Rows,
+    blocks,
+    compact,
+    full_precision,
+    in_form,
+)
+from dxml.exceptions import DataFormatError
+
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "KernelVote",
+    "extend_kernel",
+    "fit_kernel",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+LEAST_RIDGE = 1e-3  # of a second try: a factor that only just exists gives votes of noise
+LEFT_OUT = 8000  # points that the relations are learnt from, at most
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """gauss: exp(-gamma·D²/2); laplace: exp(-gamma·D), with D the Euclidean distance.
+
+    pull: ridge of the regression that relates the labels to each other; 0: they are not related.
+    """
+
+    kind: Literal["gauss", "laplace"]
+    gamma: float
+    ridge: float
+    pull: float = 0.0
+
+    def apply_(self, squared: Tensor) -> Tensor:
+        """Replace squared distances by values of the kernel."""
+        if self.kind == "gauss":
+            return squared.mul_(-self.gamma / 2).exp_()
+        return squared.sqrt_().mul_(-self.gamma).exp_()
+
+
+KERNELS = (
+    Kernel("gauss", 2, 0.1),
+    Kernel("gauss", 2, 1),
+    Kernel("laplace", 1, 0.03),
+    Kernel("laplace", 1, 0.1),
+    Kernel("laplace", 1, 0.3),
+)
+"""The candidates, for rows of length about 1."""
+
+
+def kept_vote(points: Rows, votes: Tensor, kernel: Kernel, related: Tensor | None) -> KernelVote:
+    relations = None if related is None else related.cpu().numpy()
+    return KernelVote(points, votes.cpu().numpy(), kernel, relations)
+
+
+def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) -> KernelVote:
+    """The votes of the training points.
+
+    Parameters
+    ----------
+    X : csr_matrix or float32 array of shape (n_samples, n_features)
+        Scaled rows.
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+
+    Notes
+    -----
+    Where K + ridge·I is singular to working precision, its Cholesky factorisation is tried again
+    with ten times the ridge, and 0.001 at least; the result's `kernel` says what was used.
+    """
+    points, labels, related = compact(X), dense_labels(Y, device), None
+    with full_precision():
+        distances = Distances(points, device)
+        factor, kernel = factorise(lambda: distances.squared(points), kernel)
+        votes = _votes(factor, labels)
+        if kernel.pull:
+            related = relations_of(*left_out(factor, votes, labels), kernel.pull)
+    return kept_vote(points, votes, kernel, related)
+
+
+def extend_kernel(
+    known: KernelVote,
+    Y_known: sp.csr_matrix,
+    X: Rows,
+    Y: sp.csr_matrix,
+    rows: npt.NDArray[np.int64],
+    device: torch.device,
+) -> KernelVote:
+    """More points, whose votes and those of some known ones make up for what is left of the labels.
+
+    Parameters
+    ----------
+    Y_known : csr_matrix of shape (n_known, n_labels), bool
+        Labels of the known points, with the columns of Y.
+    X, Y : as in `fit_kernel`
+        The new points; Y may have more columns than `known` has labels.
+    rows : int array
+        The known points whose votes may change.
+
+    Notes
+    -----
+    One step of block coordinate descent on what `fit_kernel` solves: with B the new points and the
+    chosen known ones, votes_B += (K_BB + ridge·I)⁻¹ (Y_B − f(X_B) − ridge·votes_B). With all known
+    points in it, that is the whole solution.
+    """
+    fresh, n_rows = in_form(X, sp.issparse(known.points)), len(rows)
+    votes = np.zeros((known.votes.shape[0] + X.shape[0], Y.shape[1]), dtype=np.float32)
+    votes[: len(known.votes), : known.votes.shape[1]] = known.votes
+    block = _below(known.points[rows], fresh)
+    left = dense_labels(sp.csr_matrix(sp.vstack([Y_known[rows], Y], format="csr")), device)
+    said = torch.from_numpy(known.own_scores(block, device)).to(device)
+    left[:, : said.shape[1]] -= said
+    left[:n_rows] -= known.kernel.ridge * torch.from_numpy(votes[rows]).to(device)
+    with full_precision():
+        distances = Distances(block, device)
+        change, _ = solve(lambda: distances.squared(block), left, known.kernel)
+    votes[rows] += change[:n_rows].cpu().numpy()
+    votes[len(known.votes) :] = change[n_rows:].cpu().numpy()
+    return replace(
+        known,
+        points=_below(known.points, fresh),
+        votes=votes,
+    )
+
+
+def _below(first: Rows, second: Rows) -> Rows:
+    """Rows under rows of the same form."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return sp.csr_matrix(sp.vstack([first, second], format="csr"))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelVote:
+    """Training points and their votes.
+
+    Attributes
+    ----------
+    points : csr_matrix, or float32 array if over half full, (n_points, n_features)
+    votes : float32 (n_points, n_labels)
+    kernel : Kernel
+    relations : float32 (n_related, n_related) or None
+        What a score of one label adds to the others. They are of the first labels: those that came
+        later, by `extend_kernel`, are related to none, and take no room here.
+    """
+
+    points: Rows
+    votes: Floats
+    kernel: Kernel
+    relations: Floats | None = None
+    _placed: dict[str, tuple[Distances, Tensor]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def scores(self, X: Rows, device: torch.device) -> Floats:
+        """Scores of all labels, (n_samples, n_labels)."""
+        own = self.own_scores(X, device)
+        if self.relations is None:
+            return own
+        n_related = len(self.relations)
+        said = torch.from_numpy(own[:, :n_related]).to(device)
+        with full_precision():
+            related = said @ torch.from_numpy(self.relations).to(device)
+        own[:, :n_related] = (said + related).cpu().numpy()
+        return own
+
+    def own_scores(self, X: Rows, device: torch.device) -> Floats:
+        """Scores of all labels by the points' votes alone."""
+        distances, votes = self._on(device)
+        out = np.empty((X.shape[0], votes.shape[1]), dtype=np.float32)
+        with full_precision():
+            for part, rows in blocks(X, BLOCK // len(votes)):
+                values = self.kernel.apply_(distances.squared(rows))  # (rows, n_points)
+                out[part] = (values @ votes).cpu().numpy()
+        return out
+
+    def _on(self, device: torch.device) -> tuple[Distances, Tensor]:
+        key = str(device)
+        if key not in self._placed:
+            votes = torch.from_numpy(np.ascontiguousarray(self.votes)).to(device)
+            self._placed[key] = Distances(self.points, device), votes
+        return self._placed[key]
+
+
+def factorise(squared: Callable[[], Tensor], kernel: Kernel) -> tuple[Tensor, Kernel]:
+    """The Cholesky factor of K + ridge·I, and the kernel with the ridge that made one possible.
+
+    `squared` gives a fresh array of squared distances, which becomes K and then its factor.
+    """
+    while True:
+        factor = kernel.apply_(squared()).mT  # column by column: factored where it lies
+        factor.diagonal().add_(kernel.ridge)
+        failed = torch.zeros((), dtype=torch.int32, device=factor.device)
+        torch.linalg.cholesky_ex(factor, out=(factor, failed))
+        if not failed.item():
+            break
+        if kernel.ridge > len(factor):  # K is at most 1 everywhere, so this ridge is enough
+            raise DataFormatError("the kernel of the rows is not finite. Look for NaN in X.")
+        kernel = replace(kernel, ridge=max(10 * kernel.ridge, LEAST_RIDGE))
+    return factor, kernel
+
+
+def solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tuple[Tensor, Kernel]:
+    """The votes, without leaving the factor in memory, and the kernel with the ridge it needed."""
+    factor, kernel = factorise(squared, kernel)
+    return _votes(factor, labels), kernel
+
+
+def _votes(factor: Tensor, labels: Tensor) -> Tensor:
+    """(n, n_labels)"""
+    half = torch.linalg.solve_triangular(factor, labels, upper=False)
+    return torch.linalg.solve_triangular(factor.mT, half, upper=True).contiguous()
+
+
+def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What the other points say of some of the points, and what they leave of their labels."""
+    n = len(factor)
+    rows = torch.linspace(0, n - 1, min(n, LEFT_OUT), device=factor.device).long()
+    spread = torch.empty(len(rows), device=factor.device)
+    for start in range(0, len(rows), 1024):  # [(K + ridge·I)⁻¹]_ii, column by column
+        part = rows[start : start + 1024]
+        unit = torch.zeros(n, len(part), device=factor.device)
+        unit[part, torch.arange(len(part), device=factor.device)] = 1
+        half = torch.linalg.solve_triangular(factor, unit, upper=False)
+        spread[start : start + 1024] = half.square_().sum(dim=0)
+    left = votes[rows] / spread[:, None]
+    return labels[rows] - left, left
+
+
+def relations_of(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
+    """Ridge regression of what is left on what was said, (n_labels, n_labels)."""
+    gram = left_out.mT @ left_out
+    gram.diagonal().add_(pull)
+    return torch.linalg.solve(gram, left_out.mT @ left)
+
+
+def dense_labels(Y: sp.csr_matrix, device: torch.device) -> Tensor:
+    return torch.from_numpy(Y.astype(np.float32).toarray()).to(device)

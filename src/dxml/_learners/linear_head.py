@@ -1,0 +1,418 @@
+"""A linear one-vs-all head that learns from a shortlist of labels a point, not from all of them.
+
+For label l, with signs t_i = ±1 over the points that carry it or have it on their shortlist,
+
+    min_w ½ ‖w‖² + C Σ_i max(0, 1 − t_i (xᵢᵀ w − 1))²
+
+is solved by coordinate descent on the dual (Hsieh et al., ICML 2008), each label by itself. The
+offset is fixed at −1. Negatives that are on no shortlist are never trained on; for them wᵀx is
+about 0, so that −1 scores them right. With every label on every shortlist this is plain one-vs-all.
+With the labels of the nearest training points on it, it is nearly that, for a small part of the
+work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.random_numba import seeded
+from dxml._core.sparse import append_rows, plain_csr, widened
+from dxml._learners.dual_descent import OFFSET, descend
+from dxml.progress import SILENT, Progress
+
+__all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
+
+IDLE = 1.25  # of the weights in use: the most that are stored
+TOL = np.float32(0.1)  # of a label's projected gradients
+BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
+
+Floats = npt.NDArray[np.float32]
+
+
+def label_signs(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> sp.csr_matrix:
+    """The points that each label learns from, (n_labels, n_samples), int8.
+
+    1 where the point carries the label, -1 where it only has it on its shortlist.
+
+    Parameters
+    ----------
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+    shortlist : csr_matrix of the same shape
+        Labels that a point is to tell apart; its own may be among them or not.
+    """
+    negative = sp.csr_matrix(
+        (np.full(shortlist.nnz, -1, np.int8), shortlist.indices, shortlist.indptr),
+        shape=shortlist.shape,
+    )
+    own = Y.astype(np.int8)
+    both = own.multiply(abs(negative))
+    signs = sp.csr_matrix((negative + own + both).T, dtype=np.int8)
+    signs.sort_indices()
+    return signs
+
+
+def all_signs(Y: sp.csr_matrix) -> sp.csr_matrix:
+    """As `label_signs`, with every label on every shortlist: plain one-vs-all."""
+    n, n_labels = Y.shape
+    signs = np.full((n_labels, n), -1, dtype=np.int8)
+    signs[Y.indices, np.repeat(np.arange(n), np.diff(Y.indptr))] = 1
+    places = np.tile(np.arange(n, dtype=np.int32), n_labels)
+    starts = np.arange(n_labels + 1, dtype=np.int64) * n
+    return plain_csr(signs.ravel(), places, starts, signs.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of weights where they lie: that of a label goes from its start to its end."""
+
+    starts: npt.NDArray[np.integer[Any]]
+    ends: npt.NDArray[np.integer[Any]]
+    stored: sp.csr_matrix  # the rows there are and were, in any order
+    n_features: int
+    in_order: bool = False  # whether they are the rows of the labels, one after the other
+
+    def take(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """The rows of some labels, as a matrix."""
+        lengths = (self.ends - self.starts)[labels]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        kept = np.arange(indptr[-1]) + np.repeat(self.starts[labels] - indptr[:-1], lengths)
+        arrays = (self.stored.data[kept], self.stored.indices[kept], indptr)
+        return sp.csr_matrix(arrays, shape=(len(labels), self.n_features))
+
+
+class LinearHead:
+    """Weights of every label, by label.
+
+    Parameters
+    ----------
+    weights : csr_matrix of shape (n_labels, n_features), float32
+    """
+
+    def __init__(self, weights: sp.csr_matrix) -> None:
+        starts, ends = weights.indptr[:-1], weights.indptr[1:]
+        self._rows = _Rows(starts, ends, weights, weights.shape[1], in_order=True)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self._rows.starts)
+
+    @cached_property
+    def weights(self) -> sp.csr_matrix:
+        """All weights, of shape (n_labels, n_features)."""
+        rows = self._rows
+        if rows.in_order:
+            return widened(rows.stored, rows.n_features)
+        return rows.take(np.arange(self.n_labels))
+
+    def rows(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """The weights of some labels; those of labels that it does not have are empty."""
+        known = labels < self.n_labels
+        found = self._rows.take(labels[known])
+        ends = np.zeros(len(labels), dtype=found.indptr.dtype)
+        ends[known] = np.diff(found.indptr)
+        indptr = np.concatenate([[0], np.cumsum(ends)])
+        return sp.csr_matrix(
+            (found.data, found.indices, indptr), shape=(len(labels), found.shape[1])
+        )
+
+    def widened(self, n_features: int) -> LinearHead:
+        """With more features, which weigh nothing."""
+        return _head(replace(self._rows, n_features=n_features))
+
+    def replaced(
+        self, labels: npt.NDArray[np.integer[Any]], weights: sp.csr_matrix, n_labels: int
+    ) -> LinearHead:
+        """With other weights of some labels, and room for `n_labels` labels.
+
+        Takes no time for the weights of the others, on average over many calls: the new ones are
+        written behind those there are, until a quarter of all lies idle.
+        """
+        rows = self._rows
+        first = rows.stored.nnz
+        stored = append_rows(rows.stored, weights)
+        more = (0, n_labels - self.n_labels)
+        starts, ends = np.pad(rows.starts, more), np.pad(rows.ends, more)
+        starts[labels], ends[labels] = first + weights.indptr[:-1], first + weights.indptr[1:]
+        grown = _head(_Rows(starts, ends, stored, weights.shape[1]))
+        if stored.shape[0] > 2 * n_labels or stored.nnz > IDLE * max(
+            int((ends - starts).sum()), 1000
+        ):
+            return LinearHead(grown.weights)
+        return grown
+
+    def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
+        """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
+        out = np.empty(pairs.nnz, dtype=np.float32)
+        n_chunks, rows = max(1, min(X.shape[0], numba.get_num_threads())), self._rows
+        _score_pairs(
+            X.indptr,
+            X.indices,
+            X.data,
+            X.shape[1],
+            rows.starts,
+            rows.ends,
+            rows.stored.indices,
+            rows.stored.data,
+            pairs.indptr,
+            pairs.indices,
+            n_chunks,
+            out,
+        )
+        return out
+
+    def all_scores(self, X: sp.csr_matrix) -> Floats:
+        """wᵀx − 1 of every label, (n_samples, n_labels)."""
+        out = np.empty((X.shape[0], self.n_labels), dtype=np.float32)
+        weights = self.by_feature
+        _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
+        return out
+
+    @cached_property
+    def by_feature(self) -> sp.csr_matrix:
+        """The weights, of shape (n_features, n_labels)."""
+        return sp.csr_matrix(self.weights.T)
+
+
+def _head(rows: _Rows) -> LinearHead:
+    head = LinearHead.__new__(LinearHead)
+    head._rows = rows
+    return head
+
+
+def fit_linear(
+    X: sp.csr_matrix,
+    signs: sp.csr_matrix,
+    *,
+    C: float = 1.0,
+    max_iter: int = 5,
+    prune: float = 0.01,
+    rows: npt.NDArray[np.bool_] | None = None,
+    duals: Floats | None = None,
+    start: sp.csr_matrix | None = None,
+    seed: int = 0,
+    stage: str = "linear head",
+    progress: Progress = SILENT,
+) -> tuple[LinearHead, Floats]:
+    """Train every label on its points; the head, and the multipliers α where training ended.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features), float32
+    signs : csr_matrix of shape (n_labels, n_samples), int8
+        From `label_signs`.
+    C : float
+        Weight of the loss beside ½ ‖w‖².
+    max_iter : int
+        Passes over a label's points, at most.
+    prune : float
+        Weights smaller than this are dropped.
+    rows : bool array of shape (n_samples,), optional
+        The points that may be used; all by default.
+    duals : float32 array, one for each stored value of `signs`, optional
+        Multipliers to start from, as an earlier fit on the same signs gave them; 0 by default.
+    start : csr_matrix of shape (n_labels, n_features), float32, optional
+        Weights learnt from other points, whose multipliers stay what they are: training goes on
+        from them with the points that have signs.
+    """
+    points = signs
+    duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
+    known = (
+        sp.csr_matrix((points.shape[0], X.shape[1]), dtype=np.float32) if start is None else start
+    )
+    known_starts = known.indptr.astype(np.int64)
+    squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float32).ravel()
+    use = np.ones(X.shape[0], dtype=bool) if rows is None else rows
+    sizes = _weights_at_most(X.indptr, points.indptr, points.indices, X.shape[1])
+    sizes = np.minimum(sizes + np.diff(known_starts), X.shape[1])
+    parts = []
+    n_labels = points.shape[0]
+    with progress.stage(stage, n_labels, "labels") as bar:
+        first = 0
+        while first < n_labels:
+            ends = np.cumsum(sizes[first:])
+            count = max(1, int(np.searchsorted(ends, BLOCK, side="right")))
+            labels = np.arange(first, first + count)
+            room = np.concatenate([[0], np.cumsum(sizes[labels])])
+            by_size = np.argsort(-sizes[labels], kind="stable")  # dealt out evenly to the threads
+            features = np.empty(room[-1], dtype=np.int32)
+            values = np.empty(room[-1], dtype=np.float32)
+            filled = np.zeros(count, dtype=np.int64)
+            _train(
+                X.indptr,
+                X.indices,
+                X.data,
+                X.shape[1],
+                squares,
+                points.indptr,
+                points.indices,
+                points.data,
+                duals,
+                use,
+                known_starts,
+                known.indices,
+                known.data,
+                first,
+                by_size,
+                np.float32(0.5 / C),
+                max_iter,
+                np.float32(prune),
+                np.uint64(seed),
+                min(count, numba.get_num_threads()),
+                room,
+                features,
+                values,
+                filled,
+            )
+            parts.append(_gather(room, features, values, filled, X.shape[1]))
+            first += count
+            bar.advance(count)
+    weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
+    weights.sort_indices()
+    return LinearHead(weights), duals
+
+
+def _gather(
+    room: npt.NDArray[np.int64],
+    features: npt.NDArray[np.int32],
+    values: Floats,
+    filled: npt.NDArray[np.int64],
+    n_features: int,
+) -> sp.csr_matrix:
+    """The parts of the output that were filled, as one matrix of a row a label."""
+    indptr = np.concatenate([[0], np.cumsum(filled)])
+    kept = np.arange(indptr[-1]) + np.repeat(room[:-1] - indptr[:-1], filled)
+    shape = (len(filled), n_features)
+    return sp.csr_matrix((values[kept], features[kept], indptr), shape=shape)
+
+
+@numba.njit(cache=True)
+def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-untyped-def]
+    n_labels = starts.shape[0] - 1
+    sizes = np.zeros(n_labels, dtype=np.int64)
+    for label in range(n_labels):
+        for p in range(starts[label], starts[label + 1]):
+            sizes[label] += x_starts[points[p] + 1] - x_starts[points[p]]
+        sizes[label] = min(sizes[label], n_features)
+    return sizes
+
+
+@numba.njit(cache=True, parallel=True)
+def _train(  # type: ignore[no-untyped-def]
+    x_starts,
+    x_features,
+    x_data,
+    n_features,
+    squares,
+    starts,
+    points,
+    signs,
+    duals,
+    use,
+    known_starts,
+    known_features,
+    known_data,
+    first,
+    order,
+    ridge,
+    max_iter,
+    prune,
+    seed,
+    n_chunks,
+    room,
+    out_features,
+    out_values,
+    filled,
+):
+    for chunk in numba.prange(n_chunks):
+        w = np.zeros(n_features, dtype=np.float32)
+        for turn in range(chunk, order.shape[0], n_chunks):
+            label = first + order[turn]
+            begin, end = starts[label], starts[label + 1]
+            active = np.empty(end - begin, dtype=np.int64)
+            size = 0
+            for p in range(known_starts[label], known_starts[label + 1]):
+                w[known_features[p]] = known_data[p]
+            for place in range(begin, end):
+                i = points[place]
+                if not use[i]:
+                    continue
+                active[size] = place
+                size += 1
+                if duals[place] > 0:
+                    step = np.float32(signs[place]) * duals[place]
+                    for j in range(x_starts[i], x_starts[i + 1]):
+                        w[x_features[j]] += step * x_data[j]
+            state = seeded(seed, label)
+            descend(
+                x_starts,
+                x_features,
+                x_data,
+                squares,
+                points,
+                signs,
+                duals,
+                active,
+                size,
+                -1,
+                np.float32(1),
+                ridge,
+                TOL,
+                max_iter,
+                state,
+                w,
+            )
+            at = room[order[turn]]
+            for place in range(begin, end):  # every weight that is not 0 is of one of these
+                i = points[place]
+                for j in range(x_starts[i], x_starts[i + 1]):
+                    feature = x_features[j]
+                    if abs(w[feature]) > prune:
+                        out_features[at] = feature
+                        out_values[at] = w[feature]
+                        at += 1
+                    w[feature] = 0
+            for p in range(known_starts[label], known_starts[label + 1]):  # or of these
+                feature = known_features[p]
+                if abs(w[feature]) > prune:
+                    out_features[at] = feature
+                    out_values[at] = w[feature]
+                    at += 1
+                w[feature] = 0
+            filled[order[turn]] = at - room[order[turn]]
+
+
+@numba.njit(cache=True, parallel=True, fastmath=True)
+def _score_pairs(  # type: ignore[no-untyped-def]
+    indptr, indices, data, n_features, starts, ends, features, weights, pairs, labels, n_chunks, out
+):
+    n = indptr.shape[0] - 1
+    for chunk in numba.prange(n_chunks):
+        x = np.zeros(n_features, dtype=np.float32)
+        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = data[j]
+            for p in range(pairs[i], pairs[i + 1]):
+                score = OFFSET
+                for q in range(starts[labels[p]], ends[labels[p]]):
+                    score += x[features[q]] * weights[q]
+                out[p] = score
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = 0
+
+
+@numba.njit(cache=True, parallel=True)
+def _score_all(indptr, indices, data, starts, labels, weights, out):  # type: ignore[no-untyped-def]
+    for i in numba.prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = OFFSET
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                row[labels[p]] += value * weights[p]

@@ -1,0 +1,206 @@
+"""Nearest training points by the cosine of their features.
+
+Sparse points are searched through an inverted index of the features, dense ones by matrix products
+(`dxml._neighbors.index`). Both are exact. Features that occur in a large share of the points take
+most of the time and say least about similarity; `rare_features` leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.scaling import FeatureScaler, is_dense
+from dxml._core.sparse import plain_csr
+from dxml._neighbors.index import PartitionedIndex
+
+__all__ = [
+    "Neighbours",
+    "cosine_weights",
+    "merge_nearest",
+    "nearest_by_cosine",
+    "only_features",
+    "rare_features",
+    "unit_rows",
+]
+
+MIN_WEIGHT = (
+    1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
+)
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@numba.njit(cache=True, parallel=True)
+def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosines):  # type: ignore[no-untyped-def]
+    k = ids.shape[1]
+    n_queries = indptr.shape[0] - 1
+    for chunk in numba.prange(n_chunks):
+        total = np.zeros(n, dtype=np.float32)
+        for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
+            total[:] = 0
+            for j in range(indptr[i], indptr[i + 1]):
+                value = data[j]
+                for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                    total[rows[p]] += value * values[p]
+            filled = 0
+            for point in range(n):
+                cosine = total[point]
+                if cosine <= 0 or (filled == k and cosine <= cosines[i, k - 1]):
+                    continue
+                slot = filled if filled < k else k - 1
+                filled = min(filled + 1, k)
+                while slot > 0 and cosine > cosines[i, slot - 1]:
+                    ids[i, slot] = ids[i, slot - 1]
+                    cosines[i, slot] = cosines[i, slot - 1]
+                    slot -= 1
+                ids[i, slot] = point
+                cosines[i, slot] = cosine
+
+
+def nearest_by_cosine(
+    queries: sp.csr_matrix, points: sp.csc_matrix, n_neighbors: int
+) -> tuple[Ids, Floats]:
+    """The points of largest positive cosine, exactly, through the columns of `points`.
+
+    Parameters
+    ----------
+    queries : csr_matrix of shape (n_queries, n_features), rows of length 1 or 0
+    points : csc_matrix of shape (n, n_features), rows of length 1 or 0
+
+    Returns
+    -------
+    ids : int32 array of shape (n_queries, n_neighbors)
+        Nearest first, ties by id; -1 where fewer points have a positive cosine.
+    cosines : float32 array of the same shape
+        0 where the id is -1.
+    """
+    ids = np.full((queries.shape[0], n_neighbors), -1, dtype=np.int32)
+    cosines = np.zeros((queries.shape[0], n_neighbors), dtype=np.float32)
+    n_chunks = min(queries.shape[0], numba.get_num_threads())
+    _search(
+        queries.indptr,
+        queries.indices,
+        queries.data,
+        points.indptr,
+        points.indices,
+        points.data,
+        points.shape[0],
+        n_chunks,
+        ids,
+        cosines,
+    )
+    return ids, cosines
+
+
+class Neighbours:
+    """Training points of length 1, searched as sparse or as dense vectors, whichever they are."""
+
+    def __init__(self, points: sp.csr_matrix) -> None:
+        self.points = points
+        # cosine = 1 - distance² / 2 holds for vectors of length 1 only, so no row may be empty.
+        self.dense = is_dense(points) and bool(np.diff(points.indptr).all())
+        if self.dense:
+            rng = np.random.default_rng(0)  # not used: k-means with one cell is the mean
+            self.index = PartitionedIndex.build(points.toarray(), 1, rng)
+        else:
+            self.columns = points.tocsc()
+
+    def widened(self, n_features: int) -> Neighbours:
+        """With more features, which no point has; only for sparse points."""
+        wider = copy(self)
+        more = n_features - self.columns.shape[1]
+        ends = np.pad(self.columns.indptr, (0, more), mode="edge")
+        wider.columns = copy(self.columns)
+        wider.columns.resize(self.columns.shape[0], n_features)
+        wider.columns.indptr = ends
+        return wider
+
+    def search(self, queries: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
+        """As `nearest_by_cosine`."""
+        if not self.dense:
+            return nearest_by_cosine(queries, self.columns, n_neighbors)
+        ids, distances = self.index.search(queries.toarray(), n_neighbors)
+        cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
+        empty = np.diff(queries.indptr) == 0
+        cosines[empty] = 0
+        return np.where(cosines > 0, ids, np.int32(-1)), cosines
+
+
+def merge_nearest(
+    found: Sequence[tuple[Ids, Floats]], starts: Sequence[int], n_neighbors: int
+) -> tuple[Ids, Floats]:
+    """What one search of all points would find, from searches of points that follow each other.
+
+    Parameters
+    ----------
+    found : (ids, cosines) of each
+    starts : the number of the first point of each, in rising order
+    """
+    ids = np.concatenate(
+        [
+            np.where(ids < 0, ids, ids + np.int32(start))
+            for (ids, _), start in zip(found, starts, strict=True)
+        ],
+        axis=1,
+    )
+    cosines = np.concatenate([cosines for _, cosines in found], axis=1)
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_neighbors]  # ties by id
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+
+def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
+    """Vote weights: the neighbours' cosines to a power, normalised to sum to 1 for each point."""
+    nearest = np.maximum(cosines[:, :1], 1e-30)
+    weights = np.maximum((cosines / nearest).astype(np.float64) ** power, MIN_WEIGHT)
+    weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), MIN_WEIGHT)
+    return weights.astype(np.float32)
+
+
+def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
+    """Rows divided by their length; the cosine is then a dot product."""
+    return FeatureScaler(None, None, rows=True).transform(X)
+
+
+@numba.njit(cache=True)
+def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
+    ends, features, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
+    size = 0
+    for i in range(indptr.shape[0] - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            if kept[indices[j]]:
+                features[size] = indices[j]
+                values[size] = data[j]
+                size += 1
+        ends[i + 1] = size
+    return values[:size], features[:size], ends
+
+
+def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
+    """X with all features but the `kept` ones set to zero; the number of columns stays the same."""
+    values, features, ends = _keep(X.indptr, X.indices, X.data, kept)
+    return plain_csr(values, features, ends, X.shape)
+
+
+def rare_features(
+    X: sp.csr_matrix, share: float = 0.1, kept_weight: float = 0.5
+) -> npt.NDArray[np.bool_]:
+    """Which features to search by: those in at most `share` of the points.
+
+    `share` is doubled until those features hold at least `kept_weight` of the squared weight of X.
+
+    >>> rare_features(sp.csr_matrix([[1, 1, 0], [1, 0, 1], [1, 1, 0]], dtype=np.float32), 0.7)
+    array([False,  True,  True])
+    """
+    n = max(X.shape[0], 1)
+    found = np.bincount(X.indices, minlength=X.shape[1]) / n
+    weight = np.bincount(X.indices, weights=X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+    while share < 1 and weight[found <= share].sum() < kept_weight * weight.sum():
+        share *= 2
+    return np.asarray(found <= share)

@@ -1,0 +1,273 @@
+"""What a fitted joint model answers: rankings, predictions, and why.
+
+A query goes from scaled rows to neighbours, candidates, scores of every part, and a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._core.device import resolve_device
+from dxml._core.precision import Precision
+from dxml._core.scaling import FeatureScaler
+from dxml._core.sparse import plain_csr
+from dxml._core.validation import check_features, check_label_ids
+from dxml._deep.tokens import Tokens
+from dxml.base import Classifier
+from dxml.exceptions import DataFormatError, ParameterError
+from dxml.joint._ensemble import Ensemble
+from dxml.joint._explaining import Evidence, Explainer, strongest
+from dxml.joint._mixture import NEVER, Mixture, expected_number
+from dxml.joint._past_formats import upgraded
+from dxml.joint._plan import Plan
+from dxml.joint.parts._deep import DeepPart
+from dxml.joint.parts._linear import DEFAULT_C, LinearPart
+from dxml.joint.parts._wide import WidePart
+from dxml.joint.parts.protocol import Part
+from dxml.progress import SILENT, Progress
+from dxml.topk import TopK, topk_from_csr
+
+__all__ = ["Answering"]
+
+PAIRS = 1 << 22  # pairs scored at a time
+
+Floats = npt.NDArray[np.float32]
+
+
+class Answering(Classifier):
+    """A joint model that is fitted or opened; `dxml.joint.Joint` describes its attributes."""
+
+    C: float | None
+    device: str
+    precision: Precision
+    scaler_: FeatureScaler
+    mixture_: Mixture
+    _ensemble: Ensemble
+
+    def _read(self, texts: Sequence[str] | None) -> Tokens | None:
+        """Texts as the encoder reads them; None where the model has none."""
+        deep = self.parts_.get(DeepPart.name)
+        if texts is None or not isinstance(deep, DeepPart):
+            return None
+        return deep.head.reader.read(texts)
+
+    @property
+    def plan_(self) -> Plan:
+        return self._ensemble.plan
+
+    @property
+    def parts_(self) -> Mapping[str, Part]:
+        return self._ensemble.parts
+
+    @property
+    def train_features_(self) -> sp.csr_matrix:
+        return self._ensemble.known.points
+
+    @property
+    def train_labels_(self) -> sp.csr_matrix:
+        return self._ensemble.known.labels
+
+    @property
+    def C_(self) -> float:
+        linear = self.parts_.get(LinearPart.name)
+        return linear.C if isinstance(linear, LinearPart) else DEFAULT_C
+
+    @property
+    def history_(self) -> list[float]:
+        wide = self.parts_.get(WidePart.name)
+        return list(wide.history) if isinstance(wide, WidePart) else []
+
+    def predict_topk(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> TopK:
+        """The k best labels of each point, best first; see `dxml.topk.TopK`.
+
+        Parameters
+        ----------
+        k : int, optional
+            5 by default, or the number of labels if there are fewer.
+        texts : sequence of str, optional
+            The points' texts; a model with an encoder needs them.
+        """
+        if texts is None:
+            return super().predict_topk(X, k, progress=progress)
+        if len(texts) != X.shape[0]:
+            raise DataFormatError(
+                f"expected a text for each of {X.shape[0]} points, got {len(texts)}."
+            )
+
+        def rank(rows: sp.csr_matrix, k: int, where: slice) -> TopK:
+            return self._rank_points(rows, k, texts[where])
+
+        return self._in_batches(X, k, rank, progress)
+
+    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
+        return self._rank_points(X, k, None)
+
+    def _rank_points(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
+        rows = max(1, PAIRS // self.n_labels_) if self.plan_.every_label else X.shape[0]
+        read = self._read(texts)
+        ranked = []
+        for start in range(0, X.shape[0], rows):
+            whole = X.shape[0] <= rows
+            some = X if whole else X[start : start + rows]
+            own = read
+            if read is not None and not whole:
+                own = read.take(np.arange(start, start + some.shape[0]))
+            ranked.append(self._rank_rows(some, k, own))
+        return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
+
+    def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Tokens | None) -> TopK:
+        X = self.scaler_.transform(X)
+        ensemble = self._ensemble
+        query = ensemble.ask(X, resolve_device(self.device), texts)
+        pairs, carried = query.pairs, ensemble.known.carried
+        mixed = self.mixture_.mix(ensemble.scores(query))
+        if not carried.all():
+            mixed[~carried[pairs.indices]] = NEVER
+        scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
+        ranking = topk_from_csr(scored, k, self._tie_place)
+        probability = self.mixture_.ranked(ranking.scores)
+        probability[ranking.indices < 0] = 0
+        alone = np.diff(X.indptr) == 0
+        if alone.any() and texts is None:  # nothing to go by but how often a label occurs
+            most = np.argsort(self._tie_place)[:k]
+            ranking.indices[alone] = most
+            probability[alone] = self.label_frequency_[most] / self.n_samples_
+        return TopK(ranking.indices, probability)
+
+    def predict(self, X: Any, k: int | None = None, *, threshold: float | None = None) -> Any:
+        """Labels of each point, in the form that `fit` was given.
+
+        Parameters
+        ----------
+        k : int, optional
+            This many labels for every point.
+        threshold : float, optional
+            Every label of at least this probability, out of the 100 best; it may be none.
+
+        By default a point gets as many labels as it should have by their probabilities: the number
+        with the highest expected F1.
+        """
+        if k is not None:
+            if threshold is not None:
+                raise ParameterError("give k or threshold, not both.")
+            return super().predict(X, k)
+        self._check_fitted()
+        ranking = self.predict_topk(X, min(100, self.n_labels_))
+        if threshold is None:
+            kept = np.arange(ranking.k) < expected_number(ranking)[:, None]
+        else:
+            kept = ranking.scores >= threshold
+        return self._decode(TopK(np.where(kept, ranking.indices, -1), ranking.scores))
+
+    def explain(self, X: Any, k: int | None = None, *, n_features: int = 10) -> list[Evidence]:
+        """Why the k best labels of one point are what they are; see `dxml.joint._explaining`.
+
+        Parameters
+        ----------
+        X : one row, of shape (1, n_features)
+        k : int, optional
+            5 by default, or the number of labels if there are fewer.
+        n_features : int
+            Features named for each label, out of the point's 50 largest; 0: none.
+        """
+        self._check_fitted()
+        rows = check_features(X, self.n_features_in_)
+        if rows.shape[0] != 1:
+            raise DataFormatError(f"one point is explained at a time, got {rows.shape[0]} rows.")
+        best = self.predict_topk(rows, k).row(0)
+        labels, probabilities = [label for label, _ in best], [p for _, p in best]
+        found = self.explain_labels(rows, labels, n_features=n_features)
+        return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
+
+    def explain_labels(
+        self,
+        X: Any,
+        labels: Sequence[int],
+        *,
+        n_features: int = 0,
+        texts: Sequence[str] | None = None,
+    ) -> list[Evidence]:
+        """As `explain`, for the labels that are asked about."""
+        self._check_fitted()
+        read, nothing = self._read(texts), self._read([""])
+        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
+        scores, added, voters = explainer.added(rows, wanted, read, nothing)
+        probability = self.mixture_.probability(scores).tolist()
+        features: list[Any] = [()] * len(labels)
+        if n_features:
+            names, effects = explainer.effects(rows, wanted, read)
+            features = [strongest(names.tolist(), column, n_features) for column in effects.T]
+        return [
+            Evidence(label, probability[i], added[i], voters[i], features[i])
+            for i, label in enumerate(wanted.tolist())
+        ]
+
+    def score_labels(self, X: Any, labels: npt.ArrayLike) -> Floats:
+        """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
+        self._check_fitted()
+        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        return self._explainer().scores(rows, check_label_ids(labels, self.n_labels_))
+
+    def effects(
+        self,
+        X: Any,
+        without: Any,
+        labels: npt.ArrayLike,
+        *,
+        texts: Sequence[str] | None = None,
+    ) -> Floats:
+        """How much lower the labels' scores are without something that a point has.
+
+        Parameters
+        ----------
+        X : one row, of shape (1, n_features)
+        without : rows of shape (n, n_features)
+            The point without one thing or another; a row that was made longer by that is shortened
+            again, so that what is left of the point is what it was.
+        texts : sequence of n + 1 str, optional
+            Those of the point and of the rows of `without`.
+
+        Returns
+        -------
+        float32 array of shape (n, n_labels_given)
+        """
+        self._check_fitted()
+        row, rows = (
+            self.scaler_.transform(check_features(x, self.n_features_in_)) for x in (X, without)
+        )
+        if self.scaler_.rows:
+            products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
+            lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
+            rows = sp.csr_matrix(sp.diags(lengths.astype(np.float32)) @ rows)
+        wanted = check_label_ids(labels, self.n_labels_)
+        return self._explainer().differences(row, rows, wanted, self._read(texts))
+
+    def _explainer(self) -> Explainer:
+        return Explainer(self._ensemble, self.mixture_, resolve_device(self.device))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        config, arrays = self._ensemble.state(self.precision)
+        return config, {**self.scaler_.arrays(), **self.mixture_.arrays(), **arrays}
+
+    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        config, arrays = upgraded(config, arrays, self.n_samples_, self.C or DEFAULT_C)
+        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
+        shape = self.n_samples_, self.n_features_in_
+        self._ensemble = Ensemble.restore(config, arrays, self._tie_place, shape)
+        opinions = {name: part.opinion for name, part in self.parts_.items()}
+        self.mixture_ = Mixture.from_arrays(arrays, opinions)

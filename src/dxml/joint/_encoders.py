@@ -1,0 +1,85 @@
+"""The text encoder that a joint model is to fine-tune: found, opened, its cost on a CPU told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import scipy.sparse as sp
+
+from dxml._deep.settings import DeepSettings
+from dxml._deep.tokens import Tokens
+from dxml.exceptions import DataFormatError, ParameterError, advise
+from dxml.joint._sizes import MANY_TEXTS
+from dxml.joint.parts.protocol import Options
+from dxml.progress import Progress
+
+__all__ = ["open_encoder"]
+
+
+class Asked(Protocol):
+    """The parameters of `Joint` that say which encoder it is."""
+
+    encoder: str
+    encoder_epochs: int | None
+    encoder_minutes: float
+    max_tokens: int | None
+
+
+def open_encoder(
+    asked: Asked,
+    options: Options,
+    texts: Sequence[str] | Tokens,
+    label_texts: Sequence[str] | None,
+    Y: sp.csr_matrix,
+    progress: Progress,
+) -> tuple[Options, Tokens | None, Tokens | None]:
+    """Options with the encoder, and texts and labels' texts as it reads them.
+
+    Options stay as they are, and there are no texts, where there is no encoder.
+    """
+    if asked.encoder == "none" or (asked.encoder == "auto" and options.device == "cpu"):
+        return options, None, None
+    from dxml._deep.checkpoints import find_weights, open_pretrained
+
+    folder = find_weights(asked.encoder, gpu=options.device != "cpu")
+    if folder is None:
+        return options, None, None
+    if len(texts) != Y.shape[0]:
+        raise DataFormatError(f"expected a text for each of {Y.shape[0]} points, got {len(texts)}.")
+    if label_texts is not None and len(label_texts) != Y.shape[1]:
+        raise DataFormatError(
+            f"expected a text for each of {Y.shape[1]} labels, got {len(label_texts)}."
+        )
+    usual = 128 if len(texts) > MANY_TEXTS else 256
+    encoder = open_pretrained(folder, asked.max_tokens or usual)
+    read = texts if isinstance(texts, Tokens) else encoder.reader.read(texts, progress)
+    options = replace(options, encoder=encoder)
+    if options.device == "cpu":
+        _check_cost(asked, options, read, Y)
+    return options, read, None if label_texts is None else encoder.reader.read(label_texts)
+
+
+def _check_cost(asked: Asked, options: Options, texts: Tokens, Y: sp.csr_matrix) -> None:
+    """Refuse what would take a CPU longer than it may."""
+    import torch
+
+    from dxml._deep.cost import training_seconds
+
+    assert options.encoder is not None
+    settings = DeepSettings(epochs=asked.encoder_epochs)
+    minutes = training_seconds(texts, Y, settings, options.encoder, torch.device("cpu")) / 60
+    if minutes > asked.encoder_minutes:
+        without = advise("encoder='none'", "--encoder none")
+        frozen = advise("sentences=…", "--set sentences=…")
+        raise ParameterError(
+            f"fine-tuning the encoder {asked.encoder!r} on this CPU would take about "
+            f"{_in_words(minutes)}, and encoder_minutes allows {asked.encoder_minutes:g}. "
+            f"Train on a GPU, allow more minutes, leave it out ({without}), or use it frozen, as "
+            f"features ({frozen})."
+        )
+
+
+def _in_words(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

@@ -1,0 +1,155 @@
+"""Fitted parts over the points they know: candidate labels and what each part says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays, flag, whole
+from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._core.sparse import plain_csr
+from dxml._deep.tokens import Tokens
+from dxml.exceptions import ModelFormatError
+from dxml.joint._plan import PARTS, Plan
+from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Space
+from dxml.joint.parts._vote import Vote
+from dxml.joint.parts.protocol import Named, Part, Query
+
+__all__ = ["Ensemble", "every_pair", "space_of", "with_candidates"]
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+N_PROPOSED = 30  # labels that a part may add to a shortlist
+_NO_PAIRS = np.empty(0, bool), np.empty(0, np.int32), np.zeros(1, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The fitted parts of a model.
+
+    Attributes
+    ----------
+    plan : Plan
+    known : Known
+        The training points.
+    parts : dict of Part
+        By name, as in the plan.
+    searched : bool array of shape (n_features,)
+        Features by which neighbours are searched, where that is done by features.
+    n_candidates : int
+        Nearest points whose labels are candidates, and labels on a shortlist.
+    """
+
+    plan: Plan
+    known: Known
+    parts: Mapping[str, Part]
+    searched: npt.NDArray[np.bool_]
+    n_candidates: int
+
+    @property
+    def n_neighbors(self) -> int:
+        """Points that vote."""
+        vote = self.parts[Vote.name]
+        assert isinstance(vote, Vote)
+        return vote.n_neighbors
+
+    def ask(self, X: sp.csr_matrix, device: str, texts: Tokens | None = None) -> Query:
+        """Scaled rows with their neighbours and candidate labels."""
+        every = self.plan.every_label
+        near = self.known.search(X, self.n_neighbors if every else self.n_candidates, device)
+        none = plain_csr(*_NO_PAIRS, (0, self.known.n_labels))
+        query = Query(X, near, none, every, self.known, device, texts)
+        return with_candidates(query, self.parts, self.n_candidates)
+
+    def scores(self, query: Query) -> dict[str, Floats]:
+        """What each part says of each pair."""
+        return {name: part.scores(query) for name, part in self.parts.items()}
+
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        """What a saved model holds: JSON values and arrays."""
+        parts: dict[str, Any] = {}
+        arrays: Named = {
+            **pack_sparse("points", self.known.points, precision),
+            **pack_sparse("labels", self.known.labels, precision),
+            "searched": self.searched,
+        }
+        for name, part in self.parts.items():
+            parts[name], own = part.state(precision)
+            arrays |= own
+        config = {"every_label": self.plan.every_label, "n_candidates": self.n_candidates}
+        return {**config, "parts": parts}, arrays
+
+    @classmethod
+    def restore(
+        cls, config: Mapping[str, Any], arrays: Arrays, tie_order: Ids, shape: tuple[int, int]
+    ) -> Ensemble:
+        """The inverse of `state`, for points of this shape."""
+        n, d = shape
+        points = unpack_sparse("points", arrays.packed_csr("points", n, d))
+        labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order), truth=True))
+        searched = arrays.flags("searched", d)
+        known = Known(points, labels, tie_order, FeatureSpace(points, searched))
+        parts = {
+            name: _kind(name).restore(own, arrays, known) for name, own in config["parts"].items()
+        }
+        settings = {name: part.settings for name, part in parts.items()}
+        plan = Plan(flag(config, "every_label"), settings)
+        known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))
+        return cls(plan, known, parts, searched, whole(config, "n_candidates", 1))
+
+    def rounded(self, precision: Precision) -> Ensemble:
+        """As a saved model of this precision is read, so that both rank alike."""
+        config, arrays = self.state(precision)
+        known = self.known
+        return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+
+
+def with_candidates(query: Query, parts: Mapping[str, Part], size: int) -> Query:
+    """The pairs that are scored: every label, or those of the neighbours and what parts propose."""
+    n, n_labels = query.X.shape[0], query.known.n_labels
+    if query.every_label:
+        return replace(query, pairs=every_pair(n, n_labels))
+    pairs = query.known.shortlist(query.near, size)
+    for part in parts.values():
+        proposed = part.propose(query, min(N_PROPOSED, n_labels))
+        if proposed is not None:
+            ends = np.arange(n + 1) * proposed.shape[1]
+            more = sp.csr_matrix(
+                (np.ones(proposed.size, bool), proposed.ravel(), ends), pairs.shape
+            )
+            pairs = sp.csr_matrix(pairs.astype(bool) + more)
+            pairs.sort_indices()
+    return replace(query, pairs=pairs)
+
+
+def _kind(name: str) -> type[Part]:
+    if name not in PARTS:
+        raise ModelFormatError(
+            f"this model has a part {name!r} that this dxml does not know. Open it with the "
+            "version that wrote it, or add the part to dxml.joint.PARTS first."
+        )
+    return PARTS[name]
+
+
+def space_of(
+    plan: Plan,
+    parts: Mapping[str, Part],
+    points: sp.csr_matrix,
+    searched: npt.NDArray[np.bool_],
+) -> Space:
+    """Where neighbours are searched: in the space of a part, or by features."""
+    if plan.space is None:
+        return FeatureSpace(points, searched)
+    return EmbeddedSpace(points, parts[plan.space].embed)
+
+
+def every_pair(n: int, n_labels: int) -> sp.csr_matrix:
+    """Every label of n points."""
+    indices = np.tile(np.arange(n_labels, dtype=np.int32), n)
+    indptr = np.arange(n + 1, dtype=np.int64) * n_labels
+    return plain_csr(np.ones(len(indices), bool), indices, indptr, (n, n_labels))

@@ -1,0 +1,195 @@
+"""Data → the fitted parts of a joint model and how they are weighed.
+
+The parts are fitted without the held-out points, weighed on those, and fitted again with all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._deep.tokens import Tokens
+from dxml._neighbors.cosine import rare_features
+from dxml.joint._ensemble import Ensemble, space_of, with_candidates
+from dxml.joint._mixture import Mixture, default_mixture
+from dxml.joint._plan import PARTS, Plan
+from dxml.joint._points import FeatureSpace, Known, Near
+from dxml.joint._weighing import Attempt, Weighing, climb
+from dxml.joint.parts._vote import NEIGHBORS
+from dxml.joint.parts.protocol import Data, Options, Part, Settings, Task, Trial
+from dxml.progress import Progress
+
+__all__ = ["Fitted", "fit_ensemble", "n_candidates_for"]
+
+COMMON_POINTS = 4_000  # points with a feature, from which on it is too common to search by
+FURTHER = 0.01  # mean precision that a step of a ladder must gain for the next to be tried
+EARNED = 0.003  # mean precision that an optional part must add
+
+Ids = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+class Fitted(NamedTuple):
+    """The parts of all points, and how they are weighed."""
+
+    ensemble: Ensemble
+    mixture: Mixture
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """What held-out points chose: settings by part, weights, and parts to go on from."""
+
+    settings: Mapping[str, Settings]
+    mixture: Mixture
+    start: Mapping[str, Part]
+
+
+def n_candidates_for(plan: Plan) -> int:
+    """Labels on a shortlist, where the user does not say."""
+    return 200 if any(PARTS[name].is_slow for name in plan.parts) else 100
+
+
+def fit_ensemble(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    plan: Plan,
+    folds: Sequence[Mask],
+    options: Options,
+    *,
+    tie_order: Ids,
+    n_candidates: int | None = None,
+    texts: Tokens | None = None,
+    label_texts: Tokens | None = None,
+    progress: Progress,
+) -> Fitted:
+    """Fit the plan's parts to scaled rows, and weigh them on those that a fold holds out."""
+    searched = _searched(X)
+    known = Known(X, Y, tie_order, FeatureSpace(X, searched))
+    n_candidates = n_candidates or n_candidates_for(plan)
+    data, near = Data(X, Y, None, texts, label_texts), None
+    if not plan.every_label:
+        wanted = max(n_candidates, options.n_negatives) + 1
+        with progress.stage("neighbours"):
+            near = known.search(X, wanted, options.device).without_self()
+        data = replace(data, negatives=known.shortlist(near, options.n_negatives))
+    task = Task(data, options, progress=progress)
+    settings, mixture, start = plan.parts, None, {}
+    if folds:
+        held = [_trial(task, fold, known, near, n_candidates) for fold in folds]
+        choice = _choose(plan, held, n_candidates)
+        settings, mixture, start = choice.settings, choice.mixture, dict(choice.start)
+    parts = {name: PARTS[name].fit(task, own, start.get(name)) for name, own in settings.items()}
+    plan = Plan(plan.every_label, settings)
+    known = replace(known, space=space_of(plan, parts, X, searched))
+    if mixture is None:
+        mixture = default_mixture({name: part.opinion for name, part in parts.items()})
+    return Fitted(Ensemble(plan, known, parts, searched, n_candidates), mixture)
+
+
+def _searched(X: sp.csr_matrix) -> Mask:
+    """The features by which points are searched."""
+    return rare_features(X, min(0.1, COMMON_POINTS / max(X.shape[0], 1)))
+
+
+def _trial(task: Task, held: Mask, known: Known, near: Near | None, n_candidates: int) -> Trial:
+    """One fold. With shortlists, the points held out are searched among all points but themselves;
+    where every label is scored, among those that are learnt from."""
+    own = replace(task, rows=~held)
+    X, Y, texts = task.data.X[held], task.data.Y[held], task.data.texts
+    texts = None if texts is None else texts.take(np.flatnonzero(held))
+    if near is not None:
+        return Trial(own, X, Y, known, near.rows(held).first(n_candidates), texts=texts)
+    fewer = replace(known, points=own.learnt[0], labels=own.learnt[1])
+    return Trial(own, X, Y, fewer, texts=texts)
+
+
+def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
+    """Settings by part, the mixture, and parts to go on from, by held-out points."""
+    chosen: dict[str, Settings] = {}
+    alone = [name for name in plan.parts if not PARTS[name].ladder]
+    for name in alone:
+        if not PARTS[name].needs_neighbors:
+            chosen[name], trials = _fit_in_all(name, plan.parts[name], trials)
+    trials = [_with_neighbors(trial, plan) for trial in trials]
+    for name in alone:
+        if PARTS[name].needs_neighbors:
+            chosen[name], trials = _fit_in_all(name, plan.parts[name], trials)
+    queries = [
+        with_candidates(trial.query(plan.every_label), trial.parts, n_candidates)
+        for trial in trials
+    ]
+    opinions = {name: PARTS[name].opinion for name in plan.parts}
+    weighing = Weighing(trials, queries, opinions)
+    mixture: Mixture | None = None
+    start = {name: trials[0].parts[name] for name in alone if PARTS[name].continues}
+    for name in plan.parts:
+        if PARTS[name].ladder:
+            climbed = _climbed(name, trials, weighing, plan.every_label)
+            mixture = climbed.mixture
+            if climbed.settings is not None:
+                chosen[name] = climbed.settings
+                if len(trials) == 1:
+                    start[name] = climbed.last
+    settings = {name: chosen[name] for name in plan.parts if name in chosen}
+    return _Choice(settings, mixture or weighing.mixture()[1], start)
+
+
+def _fit_in_all(
+    name: str, settings: Settings, trials: Sequence[Trial]
+) -> tuple[Settings, list[Trial]]:
+    """One more part in every trial, with the settings that it chose."""
+    chosen, parts = PARTS[name].choose(trials, settings)
+    more = [
+        replace(trial, parts={**trial.parts, name: part})
+        for trial, part in zip(trials, parts, strict=True)
+    ]
+    return chosen, more
+
+
+def _with_neighbors(trial: Trial, plan: Plan) -> Trial:
+    if trial.near is not None:
+        return trial
+    known = trial.known
+    space = space_of(plan, trial.parts, known.points, _searched(known.points))
+    known = replace(known, space=space)
+    near = known.search(trial.X, max(NEIGHBORS), trial.task.options.device)
+    return replace(trial, known=known, near=near)
+
+
+class _Climbed(NamedTuple):
+    """What came of a part with a ladder: its settings, None where it is not worth having."""
+
+    settings: Settings | None
+    mixture: Mixture
+    last: Part
+
+
+def _climbed(name: str, trials: Sequence[Trial], weighing: Weighing, every_label: bool) -> _Climbed:
+    """The settings that held-out points like best.
+
+    With one trial an attempt starts from where the one before ended. With several it does not: a
+    trial must not go on from what another's held-out points led to.
+    """
+    kind, options = PARTS[name], trials[0].task.options
+
+    def attempt(settings: Settings, before: Attempt | None = None) -> Attempt:
+        warm = before.parts[0] if before is not None and len(trials) == 1 else None
+        parts = [kind.fit(trial.task, settings, warm) for trial in trials]
+        return Attempt(*weighing.mixture({name: parts}), settings, parts)
+
+    fixed = kind.fixed(options)
+    low = attempt(kind.ladder[kind.first_steps[0]] if fixed is None else fixed)
+    best = last = low
+    if fixed is None:
+        if kind.optional(every_label, trials[0].parts):
+            quality, without = weighing.mixture()
+            if low.quality < quality + EARNED:
+                return _Climbed(None, without, low.parts[0])
+        best, last = climb(kind.ladder, kind.first_steps, FURTHER, low, attempt)
+    return _Climbed(best.settings, best.mixture, last.parts[0])

@@ -1,0 +1,189 @@
+"""What a fitted joint model learns later; `dxml.joint._teaching` says how."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.validation import check_features, check_labels, check_names, is_indicator
+from dxml._deep.tokens import Tokens
+from dxml.exceptions import DataFormatError
+from dxml.joint._answering import Answering
+from dxml.joint._ensemble import Ensemble
+from dxml.joint._plan import Plan
+from dxml.joint._teaching import add_points, drop_points, remove_label, train_on, widen
+from dxml.joint.parts._deep import DeepPart
+from dxml.joint.parts.protocol import Options
+from dxml.progress import SILENT, Progress
+
+__all__ = ["Teachable"]
+
+
+class Teachable(Answering):
+    """Takes up, drops and corrects points, and trains on with them."""
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | Tokens | None = None,
+        label_texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Learn to rank labels."""
+
+    @abstractmethod
+    def _options(self) -> Options:
+        """The parameters that parts read."""
+
+    @abstractmethod
+    def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:
+        """The parts that a model of these scaled rows would have."""
+
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | None = None,
+        label_texts: Sequence[str] | None = None,
+    ) -> Self:
+        """Learn from more points, in the time it takes to look up their neighbours.
+
+        They vote at once, and their labels are predicted from now on: the linear head trains on
+        with them and the kernel takes them up, while a wide layer and the weights of the parts stay
+        what they are until `refit`; see `dxml.joint._teaching`.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix or array of shape (n_new, n_features)
+        Y : 0/1 indicator of shape (n_new, n_labels or more), or a list of label lists
+            Columns, ids or names that the model does not know are new labels.
+        texts, label_texts : sequence of str, optional
+            Of the new points, and of the new labels, as in `fit`.
+        """
+        if not hasattr(self, "n_labels_"):
+            return self.fit(X, Y, texts=texts, label_texts=label_texts)
+        features = check_features(X, self.n_features_in_)
+        labels, names = self._grown_labels(Y)
+        if features.shape[0] != labels.shape[0]:
+            raise DataFormatError(
+                f"X and Y must have equally many rows, got {features.shape[0]} and "
+                f"{labels.shape[0]}."
+            )
+        if features.shape[0]:
+            rows = self.scaler_.transform(features)
+            read, new = self._read(texts), self._read(label_texts)
+            self._adopt(add_points(self._ensemble, rows, labels, self._options(), read, new))
+            self.label_names_ = names
+        return self
+
+    def widen(self, n_features: int) -> Self:
+        """Make room for more features, after those there are; the known points have none of them.
+
+        Points learnt from now on may have them.
+        """
+        self._check_fitted()
+        if n_features < self.n_features_in_:
+            raise DataFormatError(
+                f"a model of {self.n_features_in_} features cannot get fewer, got {n_features}."
+            )
+        if self.scaler_.mean is not None:
+            raise DataFormatError(
+                "a model of standardised columns takes no new features: nothing is known of how "
+                "they spread. Train it anew with them, or with scaling='rows'."
+            )
+        if n_features > self.n_features_in_:
+            self._ensemble = widen(self._ensemble, n_features)
+            self.n_features_in_ = n_features
+        return self
+
+    def forget(self, rows: npt.ArrayLike) -> Self:
+        """Take training points, by their rows, out of the vote and the kernel.
+
+        The rows after them move up. What the weights of a linear head or a wide layer owe to them
+        stays until `refit`.
+        """
+        gone = np.unique(self._checked_rows(rows))
+        if len(gone) == self.n_samples_:
+            raise DataFormatError("a model cannot forget all of its points. Keep one, or fit anew.")
+        self._adopt(drop_points(self._ensemble, gone))
+        return self
+
+    def remove_label(self, row: int, label: int) -> Self:
+        """Take a wrong label off a training point; the linear head unlearns it from that point."""
+        [point] = self._checked_rows([row]).tolist()
+        own = self.train_labels_[point].indices
+        if label not in own:
+            raise DataFormatError(f"point {point} does not carry label {label}: {own.tolist()}.")
+        self._adopt(remove_label(self._ensemble, point, label, self._options()))
+        return self
+
+    def catch_up(self, *, progress: Progress = SILENT) -> Self:
+        """Train the parts on from where they are, with all the points that are known now.
+
+        A good deal quicker than `refit`, as nothing is held out and weights are near where they
+        should be; see `dxml.joint._teaching`. The weights of the parts stay.
+        """
+        self._check_fitted()
+        options = self._options()
+        planned = self._make_plan(self.train_features_, options)
+        trained = train_on(self._ensemble, planned, options, progress)
+        self._ensemble = trained.rounded(self.precision)
+        return self
+
+    def refit(
+        self, *, label_texts: Sequence[str] | None = None, progress: Progress = SILENT
+    ) -> Self:
+        """Train all parts again, on all the points that are known now."""
+        self._check_fitted()
+        X, Y, names = self.train_features_, self.train_labels_, self.label_names_
+        if self.scaler_.mean is not None and self.scaler_.spread is not None:
+            X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
+        deep = self.parts_.get(DeepPart.name)
+        texts = deep.texts if isinstance(deep, DeepPart) else None
+        self.fit(X, Y, texts=texts, label_texts=label_texts, progress=progress)
+        self.label_names_ = names
+        return self
+
+    def _adopt(self, ensemble: Ensemble) -> None:
+        self._ensemble, self._tie_place = ensemble, ensemble.known.tie_order
+        self.n_samples_, self.n_labels_ = ensemble.known.labels.shape
+        self.label_frequency_ = ensemble.known.counts
+
+    def _checked_rows(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        self._check_fitted()
+        found = np.asarray(rows, dtype=np.int64).ravel()
+        outside = found[(found < 0) | (found >= self.n_samples_)]
+        if len(outside):
+            raise DataFormatError(f"there is no point {outside[0]} in {self.n_samples_} points.")
+        return found
+
+    def _grown_labels(self, Y: Any) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
+        """Labels in this model's columns and new ones after them, and the names of all."""
+        names = self.label_names_
+        if names is not None and not is_indicator(Y):
+            lists = check_names(Y)
+            new = sorted({name for row in lists for name in row} - set(names.tolist()))
+            names = np.asarray([*names.tolist(), *new])
+            column = {name: i for i, name in enumerate(names.tolist())}
+            Y = [[column[name] for name in row] for row in lists]
+        labels, unknown = check_labels(Y, self.n_labels_ if names is None else len(names))
+        if unknown is not None or labels.shape[1] < self.n_labels_:
+            raise DataFormatError(
+                f"Y must have the {self.n_labels_} labels of the model, and may have more, "
+                f"got {labels.shape[1]}{'' if unknown is None else ' by name'}."
+            )
+        if names is not None and labels.shape[1] > len(names):
+            raise DataFormatError(
+                f"the {len(names)} labels of this model have names, and new ones need them too, "
+                f"got a matrix of {labels.shape[1]} columns. Give lists of names."
+            )
+        return labels, names

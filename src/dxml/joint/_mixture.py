@@ -1,0 +1,340 @@
+"""What several parts say of (point, label) pairs → one calibrated probability.
+
+Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
+over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
+then calibrated, where there are enough pairs: pairs of similar score are put into bins, and a
+pair's probability is read off the line through the bins' shares of right labels. Each of the first
+ranks has a line of its own: of two pairs of the same score, the one that its point ranks first is
+right more often.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._neighbors.voting import vote_pairs
+from dxml.topk import TopK
+
+__all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", "fit_mixture"]
+
+Floats = npt.NDArray[np.float32]
+Said = Mapping[str, Floats]
+"""One score for each pair, by the name of the part."""
+LEAST_POSITIVE = 20  # right pairs that a fit needs
+SHOWN = 10  # labels of a point that are weighed: those near the top
+ROUNDS = 3  # the labels near the top are those of the round before
+BINS = 20  # of the calibration
+BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
+RANKS = (1, 2, 3, 5, 10)  # the last rank of each group of ranks with a line of its own
+LEAST_RANKED = 500  # held-out points that such lines need
+FLOOR = 0.005  # of a share, before its log-odds are taken
+NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """How the scores of a part enter a mixture.
+
+    Attributes
+    ----------
+    default_weight : float
+        Where there are too few held-out points to fit any.
+    is_share : bool
+        Whether the scores are shares from 0 to 1; their log-odds are then weighed too.
+    least_spread : float
+        The scores are divided by their standard deviation before they are weighed, and by at least
+        this.
+    """
+
+    default_weight: float
+    is_share: bool = False
+    least_spread: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights of the parts, and the line from a mixed score to a probability.
+
+    Attributes
+    ----------
+    weights : dict of float32 arrays
+        By the name of the part: of its score, and of its log-odds if that is a share.
+    bias : float
+    knots, shares : float32 arrays
+        Mixed scores in rising order, and the share of right labels there.
+    by_rank : tuple of (knots, shares)
+        The same for labels of each group of `RANKS`; empty where there are too few points.
+    """
+
+    weights: Mapping[str, Floats]
+    bias: float
+    knots: Floats
+    shares: Floats
+    by_rank: tuple[tuple[Floats, Floats], ...] = ()
+
+    def mix(self, said: Said) -> Floats:
+        """One score a pair, by which labels are ranked."""
+        weights = np.concatenate([self.weights[name] for name in sorted(self.weights)])
+        return _weighed(_columns(said, self._is_share), weights, self.bias)
+
+    def terms(self, said: Said) -> dict[str, Floats]:
+        """What each part adds to the mixed scores."""
+        found = {}
+        for name, weights in self.weights.items():
+            columns = _columns(said, {name: len(weights) == 2})
+            found[name] = (columns * weights).sum(axis=1)
+        return found
+
+    def probability(self, mixed: Floats) -> Floats:
+        """Calibrated probabilities; a higher score never has a lower one."""
+        return np.interp(mixed, self.knots, self.shares).astype(np.float32)
+
+    def ranked(self, mixed: Floats) -> Floats:
+        """Calibrated probabilities of rankings, (n, k), best first; they never rise in a row."""
+        found = self.probability(mixed)
+        start = 0
+        for stop, (knots, shares) in zip(RANKS, self.by_rank, strict=False):
+            group = slice(start, min(stop, mixed.shape[1]))
+            found[:, group] = np.interp(mixed[:, group], knots, shares)
+            start = stop
+        return np.minimum.accumulate(found, axis=1)
+
+    @property
+    def _is_share(self) -> dict[str, bool]:
+        return {name: len(weights) == 2 for name, weights in self.weights.items()}
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a saved model holds of it."""
+        return {
+            **{f"mixture.weights.{name}": weights for name, weights in self.weights.items()},
+            "mixture.bias": np.array([self.bias]),
+            "mixture.knots": self.knots,
+            "mixture.shares": self.shares,
+            **{
+                f"mixture.{name}.{group}": values
+                for group, line in enumerate(self.by_rank)
+                for name, values in zip(("knots", "shares"), line, strict=True)
+            },
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, opinions: Mapping[str, Opinion]) -> Mixture:
+        """The inverse of `arrays`, for parts with these opinions."""
+        knots = arrays.floats("mixture.knots", None)
+        by_rank = []
+        for group in range(len(RANKS)):
+            if f"mixture.knots.{group}" in arrays:
+                own = arrays.floats(f"mixture.knots.{group}", None)
+                shares = arrays.floats(f"mixture.shares.{group}", len(own), least=0, most=1)
+                by_rank.append((own, shares))
+        return cls(
+            {
+                name: arrays.floats(f"mixture.weights.{name}", 1 + opinion.is_share)
+                for name, opinion in opinions.items()
+            },
+            arrays.numbers("mixture.bias", 1)[0],
+            knots,
+            arrays.floats("mixture.shares", len(knots), least=0, most=1),
+            tuple(by_rank),
+        )
+
+
+def default_mixture(opinions: Mapping[str, Opinion]) -> Mixture:
+    """Where there are too few points to hold any out."""
+    weights = {
+        name: np.array([opinion.default_weight, 0.0][: 1 + opinion.is_share], dtype=np.float32)
+        for name, opinion in opinions.items()
+    }
+    return Mixture(weights, -1.0, *_logistic())
+
+
+def fit_mixture(
+    said: Said,
+    opinions: Mapping[str, Opinion],
+    pairs: sp.csr_matrix,
+    truth: sp.csr_matrix,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Mixture:
+    """Weigh the parts on held-out points.
+
+    Parameters
+    ----------
+    said : dict of float32 arrays, one value for each stored pair of `pairs`
+    opinions : dict of Opinion
+        Of the same names.
+    pairs : csr_matrix of shape (n_held, n_labels)
+        The candidate labels of each held-out point.
+    truth : csr_matrix of the same shape, bool
+    known : bool array, one value for each stored pair, optional
+        Pairs to learn from, all by default. A label that only held-out points carry is not known:
+        that the parts say nothing of it would be held against them.
+    """
+    is_share = {name: opinions[name].is_share for name in said}
+    matrix = _columns(said, is_share)
+    right = _is_right(pairs, truth)
+    known = np.ones(len(right), dtype=bool) if known is None else known
+    default = default_mixture({name: opinions[name] for name in said})
+    if right[known].sum() < LEAST_POSITIVE or right[known].all():
+        return default
+    least = np.concatenate(
+        [[opinions[name].least_spread] + [0.0] * is_share[name] for name in sorted(said)]
+    )
+
+    def near_the_top(mixed: Floats, size: int) -> npt.NDArray[np.int64]:
+        shown = _shown(pairs, mixed, size)
+        return shown[known[shown]]
+
+    shown = near_the_top(default.mix(said), SHOWN)
+    for _ in range(ROUNDS):
+        if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
+            shown = np.flatnonzero(known)
+        weights, bias = _regress(matrix[shown], right[shown], least)
+        mixed = _weighed(matrix, weights, bias)
+        shown = near_the_top(mixed, SHOWN)
+    # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
+    shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
+    named = _by_name(weights, is_share)
+    if len(shown) < BINS * BIN:
+        return Mixture(named, bias, *_logistic())
+    lines = _lines_by_rank(pairs, mixed, right, known)
+    return Mixture(named, bias, *_bins(mixed[shown], right[shown]), lines)
+
+
+def _columns(said: Said, is_share: Mapping[str, bool]) -> Floats:
+    """One column for a score, in the order of the names; a share also gets one of its log-odds."""
+    columns = []
+    for name in sorted(is_share):
+        score = said[name]
+        columns.append(score)
+        if is_share[name]:
+            share = np.clip(score, FLOOR, 1 - FLOOR)
+            columns.append(np.log(share / (1 - share)))
+    return np.stack(columns, axis=1).astype(np.float32, copy=False)
+
+
+def _by_name(weights: Floats, is_share: Mapping[str, bool]) -> dict[str, Floats]:
+    """Weights of the columns that `_columns` makes, by the name of the part."""
+    ends = np.cumsum([1 + is_share[name] for name in sorted(is_share)])
+    return dict(zip(sorted(is_share), np.split(weights, ends[:-1]), strict=True))
+
+
+def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
+    """How many labels each point should get, from the calibrated probabilities of its ranking.
+
+    The number with the highest expected F1: of the m first labels, Σ p right ones are expected,
+    out of m named and Σ of all p true. At least one.
+
+    >>> scores = np.array([[0.9, 0.8, 0.1], [0.3, 0.1, 0.1]], dtype=np.float32)
+    >>> expected_number(TopK(np.array([[4, 2, 7], [1, 2, 3]], dtype=np.int32), scores)).tolist()
+    [2, 1]
+    """
+    p = np.where(ranking.indices >= 0, ranking.scores, 0)
+    right = np.cumsum(p, axis=1)
+    named = np.arange(1, p.shape[1] + 1)
+    return np.asarray(np.argmax(2 * right / (named + right[:, -1:]), axis=1) + 1)
+
+
+def _weighed(columns: Floats, weights: Floats, bias: float) -> Floats:
+    with np.errstate(invalid="ignore"):  # a product of few columns may look at what lies after them
+        mixed: Floats = columns @ weights + np.float32(bias)
+    return mixed
+
+
+def _regress(
+    matrix: Floats, right: npt.NDArray[np.bool_], least_spread: npt.NDArray[np.float64]
+) -> tuple[Floats, float]:
+    from scipy.linalg import LinAlgWarning
+    from sklearn.linear_model import LogisticRegression
+
+    spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
+    spread[spread < 1e-6] = 1  # all of one opinion
+    spread = np.maximum(spread, least_spread.astype(np.float32))
+    regression = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=300)
+    with warnings.catch_warnings():  # where opinions are nearly one, it goes over to lbfgs
+        warnings.simplefilter("ignore", LinAlgWarning)
+        fitted = regression.fit((matrix / spread).astype(np.float64), right)
+    return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
+
+
+def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool_]:
+    """Whether each stored pair is a true one."""
+    own = np.arange(truth.shape[0], dtype=np.int32)[:, None]  # each point is its own one voter
+    ones = np.ones(own.shape, dtype=np.float32)
+    return vote_pairs(own, ones, truth, pairs) > 0
+
+
+def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int64]:
+    """Places of the pairs among the `size` best of their point."""
+    n, n_labels = pairs.shape
+    if pairs.nnz == n * n_labels and n:
+        best = np.argpartition(-mixed.reshape(n, n_labels), min(size, n_labels - 1), axis=1)
+        return (np.arange(n)[:, None] * n_labels + best[:, :size]).ravel()
+    rows = [
+        start + np.argpartition(-mixed[start:stop], min(size, stop - start - 1))[:size]
+        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
+        if stop > start
+    ]
+    return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
+
+
+def _lines_by_rank(
+    pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+) -> tuple[tuple[Floats, Floats], ...]:
+    """A line for each group of ranks, as far as there are enough points."""
+    rows = [
+        _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
+        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
+    ]
+    rows = [row for row in rows if len(row) and known[row[0]]]
+    lines, first = [], 0
+    if len(rows) < LEAST_RANKED:
+        return ()
+    for last in RANKS:
+        group = np.concatenate([row[first:last] for row in rows])
+        group = group[known[group]]
+        if len(group) < LEAST_RANKED:
+            break
+        lines.append(_bins(mixed[group], right[group], min(BINS, len(group) // BIN)))
+        first = last
+    return tuple(lines)
+
+
+def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
+    """Places of the best scores of a row that begins at `start`, best first."""
+    depth = min(RANKS[-1], len(scores))
+    if not depth:
+        return np.empty(0, dtype=np.int64)
+    best = np.argpartition(-scores, depth - 1)[:depth]
+    return start + best[np.argsort(-scores[best], kind="stable")]
+
+
+def _logistic() -> tuple[Floats, Floats]:
+    """The line of a mixed score that is a logit."""
+    knots = np.linspace(-6, 6, 25, dtype=np.float32)
+    return knots, (1 / (1 + np.exp(-knots))).astype(np.float32)
+
+
+def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:
+    """The line through the shares of right pairs, which never falls."""
+    from sklearn.isotonic import isotonic_regression
+
+    order = np.argsort(mixed, kind="stable")
+    bins = np.array_split(order, n_bins)
+    knots = np.array([mixed[part].mean() for part in bins])
+    shares = isotonic_regression(
+        np.array([right[part].mean() for part in bins]),
+        sample_weight=np.array([len(part) for part in bins], dtype=np.float64),
+    )
+    ends = (2 * mixed[order[0]] - knots[0] - 1, 2 * mixed[order[-1]] - knots[-1] + 1)
+    last = shares[-1] + (1 - shares[-1]) / 2
+    knots = np.concatenate([[ends[0]], knots, [ends[1]]])
+    shares = np.concatenate([[shares[0] / 2], shares, [last]])
+    return knots.astype(np.float32), shares.astype(np.float32)

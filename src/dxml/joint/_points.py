@@ -1,0 +1,322 @@
+"""The training points that a model keeps: they are searched for neighbours, and they vote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.scaling import is_dense
+from dxml._core.sparse import append_rows, widened
+from dxml._neighbors.cosine import (
+    Neighbours,
+    cosine_weights,
+    merge_nearest,
+    only_features,
+    unit_rows,
+)
+from dxml._neighbors.voting import vote
+from dxml.topk import moved_up, tie_order
+
+__all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
+
+BLOCK = 1024  # queries that are compared with all embedded points at a time
+JOINED = 4  # times the size of a run of points, up to which the run before it takes it in
+SHORTLIST_POWER = 2.0  # of the cosine, by which neighbours vote for what is on a shortlist
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+class Near(NamedTuple):
+    """Nearest training points of some queries, nearest first.
+
+    Attributes
+    ----------
+    ids : int32 array of shape (n_queries, n_neighbors)
+        -1 where a query has fewer neighbours.
+    cosines : float32 array of the same shape
+    """
+
+    ids: Ids
+    cosines: Floats
+
+    def first(self, count: int) -> Near:
+        """The nearest `count` of them."""
+        return Near(np.ascontiguousarray(self.ids[:, :count]), self.cosines[:, :count])
+
+    def rows(self, which: Mask) -> Near:
+        """Those of some queries."""
+        return Near(self.ids[which], self.cosines[which])
+
+    def without_self(self) -> Near:
+        """Where the queries are the training points: each point taken off its own list.
+
+        One column fewer; where a point did not find itself, its last neighbour goes.
+        """
+        own = self.ids == np.arange(len(self.ids))[:, None]
+        own[:, -1] |= ~own.any(axis=1)
+        shape = (len(self.ids), self.ids.shape[1] - 1)
+        return Near(self.ids[~own].reshape(shape), self.cosines[~own].reshape(shape))
+
+
+class Space(Protocol):
+    """Where neighbours are looked for."""
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        """The nearest training points of scaled rows."""
+
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> Space:
+        """With more training points after the others: `points` are all of them."""
+
+    def drop(self, kept: Mask) -> Space:
+        """With these training points only."""
+
+    def widen(self, n_features: int) -> Space:
+        """With more features, which no training point has."""
+
+
+@dataclass(eq=False)
+class _Run:
+    """Points from `start` to before `stop`, and their index once they were searched."""
+
+    start: int
+    stop: int
+    index: Neighbours | None = None
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpace:
+    """Cosines of the features.
+
+    Points that come later are indexed by themselves. A run of points that is not much smaller than
+    the one before it joins it, so there are few, and a point is seldom indexed again.
+
+    Attributes
+    ----------
+    points : csr_matrix of shape (n_samples, n_features)
+        Scaled rows.
+    searched : bool array of shape (n_features,)
+        The features that are compared; very common ones cost much and tell little.
+    """
+
+    points: sp.csr_matrix
+    searched: Mask
+    _runs: tuple[_Run, ...] = field(default=(), repr=False)
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        queries = self._compared(X)
+        if len(self._indices) == 1:
+            return Near(*self._indices[0][1].search(queries, n_neighbors))
+        found = [index.search(queries, n_neighbors) for _, index in self._indices]
+        return Near(*merge_nearest(found, [start for start, _ in self._indices], n_neighbors))
+
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> FeatureSpace:
+        n = self.points.shape[0]
+        runs = [*(self._runs or (_Run(0, n),)), _Run(n, points.shape[0])]
+        while len(runs) > 1 and JOINED * runs[-1].size >= runs[-2].size:
+            last, before = runs.pop(), runs.pop()
+            runs.append(_Run(before.start, last.stop))
+        return FeatureSpace(points, self.searched, tuple(runs))
+
+    def drop(self, kept: Mask) -> FeatureSpace:
+        return FeatureSpace(self.points[kept], self.searched)
+
+    def widen(self, n_features: int) -> FeatureSpace:
+        """New features are rare ones, so they are compared."""
+        searched = np.ones(n_features, dtype=bool)
+        searched[: len(self.searched)] = self.searched
+        runs = []
+        for run in self._runs:
+            index = run.index
+            if index is not None:
+                index = None if index.dense else index.widened(n_features)
+            runs.append(_Run(run.start, run.stop, index))
+        return FeatureSpace(widened(self.points, n_features), searched, tuple(runs))
+
+    @cached_property
+    def _indices(self) -> list[tuple[int, Neighbours]]:
+        """The first point of each run, and the index of the run.
+
+        There is one run where the points are dense: those are searched by matrix products.
+        """
+        whole = (_Run(0, self.points.shape[0]),)
+        runs = self._runs or whole
+        found = [self._indexed(run) for run in runs]
+        if len(runs) > 1 and (is_dense(self.points) or any(index.dense for index in found)):
+            runs = whole
+            found = [self._indexed(run) for run in runs]
+        object.__setattr__(self, "_runs", runs)
+        return [(run.start, index) for run, index in zip(runs, found, strict=True)]
+
+    def _indexed(self, run: _Run) -> Neighbours:
+        if run.index is None:
+            run.index = Neighbours(self._compared(self.points[run.start : run.stop]))
+        return run.index
+
+    def _compared(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Rows of length 1 of the features that are compared."""
+        return unit_rows(X if self.searched.all() else only_features(X, self.searched))
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedSpace:
+    """Cosines of what a part makes of the points.
+
+    Attributes
+    ----------
+    points : csr_matrix of shape (n_samples, n_features)
+    embed : function from scaled rows and a device to a torch tensor of unit rows there
+    """
+
+    points: sp.csr_matrix
+    embed: Callable[[sp.csr_matrix, str], object]
+    _placed: dict[str, object] = field(default_factory=dict, repr=False)
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        import torch
+
+        points, queries = self._on(device), self.embed(X, device)
+        assert isinstance(points, torch.Tensor) and isinstance(queries, torch.Tensor)
+        ids, cosines = [], []
+        for start in range(0, len(queries), BLOCK):
+            best = torch.topk(queries[start : start + BLOCK] @ points.T, n_neighbors)
+            cosines.append(best.values.cpu().numpy())
+            ids.append(best.indices.to(torch.int32).cpu().numpy())
+        return Near(np.concatenate(ids), np.maximum(np.concatenate(cosines), 0))
+
+    def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> EmbeddedSpace:
+        import torch
+
+        placed: dict[str, object] = {}
+        for device, known in self._placed.items():
+            fresh = self.embed(X, device)
+            assert isinstance(known, torch.Tensor) and isinstance(fresh, torch.Tensor)
+            placed[device] = torch.cat([known, fresh])
+        return EmbeddedSpace(points, self.embed, placed)
+
+    def drop(self, kept: Mask) -> EmbeddedSpace:
+        import torch
+
+        placed: dict[str, object] = {}
+        for device, known in self._placed.items():
+            assert isinstance(known, torch.Tensor)
+            placed[device] = known[torch.from_numpy(kept).to(known.device)]
+        return EmbeddedSpace(self.points[kept], self.embed, placed)
+
+    def widen(self, n_features: int) -> EmbeddedSpace:
+        """What the part makes of a point does not depend on features that it never saw."""
+        return EmbeddedSpace(widened(self.points, n_features), self.embed, self._placed)
+
+    def _on(self, device: str) -> object:
+        if device not in self._placed:
+            self._placed[device] = self.embed(self.points, device)
+        return self._placed[device]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Training points and their labels.
+
+    Attributes
+    ----------
+    points : csr_matrix of shape (n_samples, n_features)
+        Scaled rows.
+    labels : csr_matrix of shape (n_samples, n_labels), bool
+    tie_order : int32 array of shape (n_labels,)
+        From `dxml.topk.tie_order`.
+    space : Space
+        Where the points are searched.
+    """
+
+    points: sp.csr_matrix
+    labels: sp.csr_matrix
+    tie_order: Ids
+    space: Space
+
+    @property
+    def n_points(self) -> int:
+        return int(self.points.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.labels.shape[1])
+
+    @cached_property
+    def carried(self) -> Mask:
+        """Labels that a point carries; the others are not predicted."""
+        return self.counts > 0
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Points that carry each label."""
+        return np.bincount(self.labels.indices, minlength=self.n_labels)
+
+    def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        """The nearest points of scaled rows, all of them where there are fewer."""
+        return self.space.search(X, min(n_neighbors, self.n_points), device)
+
+    def shortlist(self, near: Near, size: int) -> sp.csr_matrix:
+        """Labels that each query may have: up to `size` of its neighbours' labels, best voted.
+
+        A query without a neighbour gets the most frequent labels.
+        """
+        size = min(size, self.n_labels)
+        weights = cosine_weights(*near, SHORTLIST_POWER)
+        found = vote(near.ids, weights, self.labels, size, self.tie_order)
+        alone = found.indices[:, 0] < 0
+        if alone.any():
+            found.indices[alone] = np.argsort(self.tie_order)[:size]
+        return found.to_csr(self.n_labels)
+
+    def add(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Known:
+        """With more points; Y may have columns for new labels.
+
+        Takes time for the new points, and a few passes over an array of all labels.
+        """
+        labels, points = append_rows(self.labels, Y), append_rows(self.points, X)
+        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        counts[: self.n_labels] += self.counts
+        order = moved_up(self.tie_order, counts, np.unique(Y.indices))
+        grown = Known(points, labels, order, self.space.add(X, points))
+        grown.__dict__["counts"] = counts
+        return grown
+
+    def drop(self, kept: Mask) -> Known:
+        """With these points only."""
+        labels = self.labels[kept]
+        return Known(self.points[kept], labels, tie_order_of(labels), self.space.drop(kept))
+
+    def widen(self, n_features: int) -> Known:
+        """With more features, which no point has."""
+        points = widened(self.points, n_features)
+        wider = replace(self, points=points, space=self.space.widen(n_features))
+        wider.__dict__["counts"] = self.counts
+        return wider
+
+    def unlabel(self, row: int, label: int) -> Known:
+        """With a label taken off a point that carries it."""
+        start, stop = self.labels.indptr[row : row + 2]
+        place = start + int(np.flatnonzero(self.labels.indices[start:stop] == label)[0])
+        indptr = self.labels.indptr.copy()
+        indptr[row + 1 :] -= 1
+        indices = np.delete(self.labels.indices, place)
+        labels = sp.csr_matrix(
+            (np.ones(len(indices), bool), indices, indptr), shape=self.labels.shape
+        )
+        return replace(self, labels=labels, tie_order=tie_order_of(labels))
+
+
+def tie_order_of(labels: sp.csr_matrix) -> Ids:
+    """The rule for equal scores, from the frequencies of the labels."""
+    return tie_order(np.bincount(labels.indices, minlength=labels.shape[1]))

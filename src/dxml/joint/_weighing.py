@@ -1,0 +1,125 @@
+"""Held-out points → the weight of each part, and the settings that are chosen by the mixture.
+
+Quality is the mean of P@1, P@3 and P@5 of the held-out points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.sparse import plain_csr
+from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
+from dxml.joint.parts.protocol import Part, Query, Settings, Trial
+from dxml.metrics import mean_precision
+from dxml.topk import topk_from_csr
+
+__all__ = ["Attempt", "Weighing", "climb"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """What settings of one part led to.
+
+    Attributes
+    ----------
+    quality : float
+    mixture : Mixture
+    settings : dict
+    parts : list of Part
+        As fitted in each trial.
+    """
+
+    quality: float
+    mixture: Mixture
+    settings: Settings
+    parts: Sequence[Part]
+
+
+class Weighing:
+    """Mixtures of what the parts say of held-out points.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        With their neighbours, and all parts but those that are still to be chosen.
+    queries : sequence of Query
+        The points that each trial holds out, with the pairs that are scored.
+    opinions : dict of Opinion
+        Of every part that may come.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        queries: Sequence[Query],
+        opinions: Mapping[str, Opinion],
+    ) -> None:
+        self._opinions, self._queries, known = opinions, queries, []
+        for trial, query in zip(trials, queries, strict=True):
+            fitted = trial.task.learnt[1]
+            carried = np.bincount(fitted.indices, minlength=fitted.shape[1]) > 0
+            known.append(carried[query.pairs.indices])
+        self._said = [
+            {name: part.scores(query) for name, part in trial.parts.items()}
+            for trial, query in zip(trials, self._queries, strict=True)
+        ]
+        self._known = np.concatenate(known)
+        self._pairs = _stacked([query.pairs for query in queries])
+        self._truth = _stacked([trial.Y for trial in trials])
+        self._tie_order = trials[0].known.tie_order
+
+    def mixture(self, more: Mapping[str, Sequence[Part]] | None = None) -> tuple[float, Mixture]:
+        """Quality and mixture of the parts, with more of them: by name, one a trial."""
+        said = [dict(each) for each in self._said]
+        for name, parts in (more or {}).items():
+            for each, part, query in zip(said, parts, self._queries, strict=True):
+                each[name] = part.scores(query)
+        together = {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+        pairs = self._pairs
+        mixture = fit_mixture(together, self._opinions, pairs, self._truth, self._known)
+        mixed = mixture.mix(together)
+        mixed[~self._known] = NEVER
+        scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
+        ranking = topk_from_csr(scored, min(5, pairs.shape[1]), self._tie_order)
+        return mean_precision(self._truth, ranking), mixture
+
+
+def climb(
+    ladder: Sequence[Settings],
+    first_steps: tuple[int, int],
+    worth: float,
+    low: Attempt,
+    attempt: Callable[[Settings, Attempt], Attempt],
+) -> tuple[Attempt, Attempt]:
+    """The best attempt, and the last one.
+
+    The lower of two neighbouring steps was tried; the higher is tried next. Where one of them is
+    better by `worth`, the search goes on beyond it, for as long as that much is gained.
+
+    Parameters
+    ----------
+    attempt : function from settings, and the attempt before, to an attempt
+    """
+    last = high = attempt(ladder[first_steps[1]], low)
+    up = high.quality > low.quality
+    best = high if up else low
+    beyond = ladder[first_steps[1] + 1 :] if up else ladder[: first_steps[0]][::-1]
+    gain = abs(high.quality - low.quality)
+    for settings in beyond:
+        if gain < worth:
+            break
+        last = attempt(settings, last)
+        gain = last.quality - best.quality
+        best = last if gain > 0 else best
+    return best, last
+
+
+def _stacked(matrices: list[sp.csr_matrix]) -> sp.csr_matrix:
+    return matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")

@@ -1,0 +1,227 @@
+"""A text encoder that is fine-tuned with the labels: what bags of words cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays, whole
+from dxml._core.precision import Precision
+from dxml._deep.settings import DeepSettings
+from dxml._deep.tokens import Tokens
+from dxml.exceptions import DataFormatError
+from dxml.joint._mixture import Opinion
+from dxml.joint._points import Known
+from dxml.joint._sizes import MANY_TEXTS
+from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
+
+if TYPE_CHECKING:
+    from dxml._deep.head import DeepHead
+    from dxml._deep.resuming import Keep
+
+__all__ = ["DeepPart"]
+
+Floats = npt.NDArray[np.float32]
+CONTINUED_EPOCHS = 0.1
+"""Share of the epochs for which training goes on with the points that were held out."""
+CONTINUED_RATE = 0.3  # of the learning rates
+TRAIN_ON_EPOCHS = 0.2  # share of the epochs for which `train_on` trains
+SETTINGS = DeepSettings(encoder_rate=2e-4, name_every=2)
+"""How encoders are trained, by points held out of PubMed-MeSH and TIBKAT-GND: docs/guide/deep.md.
+Names of labels are read in every other step."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeepPart(Part):
+    """Logits by `dxml._deep`.
+
+    Attributes
+    ----------
+    head : DeepHead
+    texts : Tokens
+        Of the known points.
+    epochs : int
+        Of its first training.
+    """
+
+    name: ClassVar[str] = "deep"
+    opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
+    is_slow: ClassVar[bool] = True
+    continues: ClassVar[bool] = True
+
+    head: DeepHead
+    texts: Tokens = field(repr=False)
+    epochs: int
+
+    @classmethod
+    def plan(
+        cls, shape: Shape, options: Options, others: Mapping[str, Settings]
+    ) -> Settings | None:
+        if options.encoder is None:
+            return None
+        epochs = options.encoder_epochs or SETTINGS.epochs_for(shape.n_samples)
+        return {"epochs": epochs}
+
+    @classmethod
+    def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
+        """From the published encoder, or for a few epochs from one without the held-out points."""
+        import torch
+
+        from dxml._deep.training import fit_deep
+
+        options, texts = task.options, task.texts
+        assert options.encoder is not None and texts is not None
+        epochs = settings["epochs"]
+        how = _sized(replace(SETTINGS, epochs=epochs), len(texts))
+        if isinstance(start, DeepPart):
+            how = _continued(how, CONTINUED_EPOCHS)
+        head = fit_deep(
+            texts,
+            task.learnt[1],
+            how,
+            start=start.head if isinstance(start, DeepPart) else options.encoder,
+            seed=options.seed("deep"),
+            device=torch.device(options.device),
+            negatives=_rows_of(task.data.negatives, task.rows),
+            label_tokens=task.data.label_texts,
+            keep=_place_of(task),
+            note=task.note,
+            progress=task.progress,
+        )
+        return cls(head, texts, epochs)
+
+    @property
+    def settings(self) -> Settings:
+        return {"epochs": self.epochs}
+
+    def scores(self, query: Query) -> Floats:
+        import torch
+
+        from dxml._deep.searching import pair_scores
+
+        device = torch.device(query.device)
+        hidden = self._hidden(query)
+        if query.every_label:
+            return self.head.logits(hidden, device).ravel()
+        weight, bias = self.head.placed(device)
+        return pair_scores(hidden, weight, bias, query.pairs.indptr, query.pairs.indices)
+
+    def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
+        """The labels of highest logit."""
+        import torch
+
+        from dxml._deep.searching import best_labels
+
+        weight, bias = self.head.placed(torch.device(query.device))
+        return best_labels(self._hidden(query), weight, bias, size)[0]
+
+    def _hidden(self, query: Query) -> Any:
+        """The hidden vectors of the query's texts, computed once."""
+        import torch
+
+        if query.texts is None:
+            raise DataFormatError("this model reads texts beside features. Give texts=….")
+        key = f"{self.name} {id(self.head)}"
+        if key not in query.computed:
+            device = torch.device(query.device)
+            query.computed[key] = self.head.hidden_tensor(query.texts, device)
+        return query.computed[key]
+
+    def add(self, lesson: Lesson) -> DeepPart:
+        """The encoder stays. A new label gets the mean of its texts as direction, and its name."""
+        import torch
+
+        if lesson.texts is None:
+            raise DataFormatError("this model reads texts beside features. Give texts=….")
+        known = Tokens.concatenate([self.texts, lesson.texts])
+        n_new = lesson.after.n_labels - lesson.before.n_labels
+        head = self.head
+        if n_new:
+            head = head.add_labels(
+                n_new,
+                name_tokens=lesson.label_texts,
+                tokens=lesson.texts,
+                Y=lesson.Y[:, lesson.before.n_labels :],
+                device=torch.device(lesson.options.device),
+            )
+        return replace(self, head=head, texts=known)
+
+    def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> DeepPart:
+        return replace(self, texts=self.texts.take(np.flatnonzero(kept)))
+
+    def train_on(self, task: Task, planned: Settings | None) -> DeepPart:
+        """On a GPU, trained on with all known texts for a fifth of the epochs."""
+        import torch
+
+        from dxml._deep.training import fit_deep
+
+        if task.options.device == "cpu":
+            return self
+        how = _sized(replace(SETTINGS, epochs=self.epochs), len(self.texts))
+        how = _continued(how, TRAIN_ON_EPOCHS)
+        head = fit_deep(
+            self.texts,
+            task.data.Y,
+            how,
+            start=self.head,
+            seed=task.options.seed("teaching"),
+            device=torch.device(task.options.device),
+            progress=task.progress,
+        )
+        return replace(self, head=replace(head, names=self.head.names))
+
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        ids = self.texts.ids
+        small = not len(ids) or int(ids.max()) < 1 << 16
+        arrays = self.head.arrays()
+        arrays["deep.text_ids"] = ids.astype(np.uint16) if small else ids
+        arrays["deep.text_ends"] = self.texts.ends
+        return dict(self.settings), arrays
+
+    @classmethod
+    def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
+        from dxml._deep.head import DeepHead
+
+        head = DeepHead.from_arrays(arrays, known.n_labels)
+        ids = arrays.token_ids("deep.text_ids", below=head.reader.size)
+        ends = arrays.starts("deep.text_ends", known.n_points, len(ids))
+        return cls(head, Tokens(ids.astype(np.int32), ends), whole(config, "epochs", 1))
+
+
+def _place_of(task: Task) -> Keep | None:
+    """Where a fit stores its state: without the held-out points in one folder, with all in another.
+
+    The second begins where the first ended, so both are needed until the model is whole.
+    """
+    keep = task.options.keep
+    if keep is None:
+        return None
+    return replace(keep, folder=keep.folder / ("all" if task.rows is None else "validation"))
+
+
+def _sized(how: DeepSettings, n_texts: int) -> DeepSettings:
+    """Batches twice as large for many texts: a step of a small batch leaves a GPU idle."""
+    return replace(how, batch_size=2 * how.batch_size) if n_texts > MANY_TEXTS else how
+
+
+def _continued(how: DeepSettings, share: float) -> DeepSettings:
+    """For a share of the epochs, by smaller steps."""
+    assert how.epochs is not None
+    encoder_rate, head_rate = how.peaks
+    return replace(
+        how,
+        epochs=max(1, round(share * how.epochs)),
+        encoder_rate=CONTINUED_RATE * encoder_rate,
+        head_rate=CONTINUED_RATE * head_rate,
+    )
+
+
+def _rows_of(
+    matrix: sp.csr_matrix | None, rows: npt.NDArray[np.bool_] | None
+) -> sp.csr_matrix | None:
+    return matrix if matrix is None or rows is None else matrix[rows]

@@ -1,0 +1,176 @@
+"""Kernel ridge regression over all labels: a vote of all training points, for small data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+
+from dxml._core.arrays import Arrays, real, whole
+from dxml._core.precision import Precision, pack, unpack
+from dxml._core.random import spawn
+from dxml._core.scaling import is_dense
+from dxml._learners.kernel_choice import Fold, choose_kernel
+from dxml._learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
+from dxml.joint._mixture import Opinion
+from dxml.joint._points import Known
+from dxml.joint._sizes import CPU_KERNEL_POINTS
+from dxml.joint.parts.protocol import (
+    Lesson,
+    Named,
+    Options,
+    Part,
+    Query,
+    Settings,
+    Shape,
+    Task,
+    Trial,
+)
+
+__all__ = ["KernelPart"]
+
+Floats = npt.NDArray[np.float32]
+VOTES: dict[Precision, Precision] = {"float32": "float32", "float16": "float16", "int8": "float16"}
+"""Precision of the votes in a model of each precision: in 8 bits they lose a point of P@3."""
+CHOICE_POINTS = {"cpu": 5_000, "cuda": 10_000}  # on which the kernel is chosen, at most
+NEAREST = 50  # known points around a new one, whose votes it may change
+INVOLVED = 1000  # known points whose votes may change in one lesson
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPart(Part):
+    """Scores of every label by `dxml._learners.kernel_ridge`."""
+
+    name: ClassVar[str] = "kernel"
+    opinion: ClassVar[Opinion] = Opinion(default_weight=8.0, is_share=True)
+
+    vote: KernelVote
+
+    @classmethod
+    def plan(
+        cls, shape: Shape, options: Options, others: Mapping[str, Settings]
+    ) -> Settings | None:
+        n = shape.n_samples
+        affordable = 8 * n * n <= shape.memory and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
+        return {} if shape.every_label and affordable else None
+
+    @classmethod
+    def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
+        kernel = Kernel(**settings) if settings else KERNELS[0]
+        with task.progress.stage(f"kernel votes{task.note}"):
+            return cls(fit_kernel(*task.learnt, kernel, torch.device(task.options.device)))
+
+    @classmethod
+    def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
+        """The kernel that ranks held-out points best by itself, on some of the other points."""
+        options = trials[0].task.options
+        device, most = torch.device(options.device), CHOICE_POINTS[options.device]
+        rng = spawn(options.random_state, "kernel")["kernel"]
+        folds = []
+        for trial in trials:
+            X, Y = trial.task.learnt
+            n = X.shape[0]
+            rows = slice(n) if n <= most else np.sort(rng.permutation(n)[:most])
+            folds.append(Fold(X[rows], Y[rows], trial.X, trial.Y))
+        votes = []
+        for trial, found in zip(
+            trials, choose_kernel(folds, device, progress=trials[0].task.progress), strict=True
+        ):
+            X, Y = trial.task.learnt
+            whole = found.votes.shape[0] == X.shape[0]
+            votes.append(found if whole else fit_kernel(X, Y, found.kernel, device))
+        return asdict(votes[0].kernel), [cls(vote) for vote in votes]
+
+    @property
+    def settings(self) -> Settings:
+        return asdict(self.vote.kernel)
+
+    def scores(self, query: Query) -> Floats:
+        every = self.vote.scores(query.X, torch.device(query.device))
+        if query.every_label:
+            return every.ravel()
+        rows = np.repeat(np.arange(len(every)), np.diff(query.pairs.indptr))
+        return every[rows, query.pairs.indices]
+
+    def add(self, lesson: Lesson) -> KernelPart:
+        """New points get votes, and up to 1,000 known points other ones, that fit their labels."""
+        options = lesson.options
+        known = lesson.after.labels[: lesson.before.n_points]
+        grown = extend_kernel(
+            self.vote,
+            known,
+            lesson.X,
+            lesson.Y,
+            _involved(lesson),
+            torch.device(options.device),
+        )
+        return KernelPart(replace(grown, votes=_rounded(grown.votes, options.precision)))
+
+    def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> KernelPart:
+        vote = self.vote
+        return KernelPart(replace(vote, points=vote.points[kept], votes=vote.votes[kept]))
+
+    def widen(self, after: Known) -> KernelPart:
+        return KernelPart(replace(self.vote, points=_in_form(after.points)))
+
+    def unlabel(self, row: int, label: int, after: Known, options: Options) -> KernelPart:
+        """One step of coordinate descent on the point's vote for the label: k(x, x) is 1."""
+        votes = np.array(self.vote.votes)
+        votes[row, label] -= 1 / (1 + self.vote.kernel.ridge)
+        votes[[row]] = _rounded(votes[[row]], options.precision)
+        return KernelPart(replace(self.vote, votes=votes))
+
+    def train_on(self, task: Task, planned: Settings | None) -> KernelPart:
+        """Solved for all points with the same kernel, if a model of so many would have one."""
+        return self if planned is None else type(self).fit(task, self.settings)
+
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        arrays = pack("kernel.votes", self.vote.votes, VOTES[precision])
+        if self.vote.relations is not None:
+            arrays |= pack("kernel.relations", self.vote.relations, VOTES[precision])
+            # Labels that were learnt later are related to none.
+            return {**self.settings, "n_related": len(self.vote.relations)}, arrays
+        return dict(self.settings), arrays
+
+    @classmethod
+    def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
+        if config["kind"] not in ("gauss", "laplace"):
+            raise ValueError(f"there is no kernel {config['kind']!r:.40}")
+        numbers = {name: real(config, name) for name in ("gamma", "ridge", "pull")}
+        kernel = Kernel(config["kind"], **numbers)
+        votes = arrays.packed("kernel.votes", known.n_points, known.n_labels)
+        relations = None
+        if kernel.pull:
+            n_related = whole(
+                {"n_related": known.n_labels, **config}, "n_related", 1, known.n_labels
+            )
+            related = arrays.packed("kernel.relations", n_related, n_related)
+            relations = unpack("kernel.relations", related)
+        points = _in_form(known.points)
+        return cls(KernelVote(points, unpack("kernel.votes", votes), kernel, relations))
+
+
+def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
+    """Dense points as an array."""
+    return points.toarray() if is_dense(points) else points
+
+
+def _rounded(votes: Floats, precision: Precision) -> Floats:
+    """As they will be read from a saved model."""
+    return unpack("votes", pack("votes", votes, VOTES[precision]))
+
+
+def _involved(lesson: Lesson) -> npt.NDArray[np.int64]:
+    """Known points whose votes the new ones may change: those near them, and any others."""
+    before, options = lesson.before, lesson.options
+    ids = before.search(lesson.X, NEAREST, options.device).ids
+    found = np.bincount(ids[ids >= 0], minlength=before.n_points)
+    near = np.argsort(-found, kind="stable")[: min(INVOLVED // 2, int((found > 0).sum()))]
+    others = np.random.default_rng(options.seed("teaching")).permutation(before.n_points)
+    others = others[~np.isin(others, near)][: INVOLVED - len(near)]
+    return np.sort(np.concatenate([near, others]))

@@ -1,0 +1,433 @@
+"""The model and its journal together: ranks, explains, learns, and loads another model.
+
+Before each answer the lessons that any process has added to the journal are applied. A lock lets
+one thread compute at a time: numba's threads must not be started from two threads at once. Loading
+a model holds the lock only for each step, so requests are answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dxml.exceptions import ParameterError
+from dxml.service._errors import ServiceError
+from dxml.service._limits import Limits
+from dxml.service._served import Point, Served, ServedTagger, check_method, open_served
+from dxml.tagging._journal import JOURNAL, Action, Entry, Journal
+from dxml.tagging._tagger import AppliedLessons, TextTagger
+
+__all__ = [
+    "Engine",
+    "Labels",
+    "Learnt",
+    "Ranked",
+    "Wanted",
+    "apply_journal",
+    "compact_journal",
+    "has_new_lessons",
+]
+
+MERGED = 1000  # most texts of successive lessons that are learnt together
+
+Labels = list[tuple[str, float]]
+"""Names and probabilities, best first."""
+Ranked = list[Labels] | Exception
+"""What a request is answered: labels for each point, or why there are none."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Points of one request, and how many labels each is to get."""
+
+    points: Sequence[Point]
+    top: int
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The result of a lesson: the ids of its texts, and the labels that were new.
+
+    `without_known_words` lists ids of texts without a word. They are kept, but no prediction
+    changes by them.
+    """
+
+    ids: list[str]
+    new_labels: list[str]
+    without_known_words: list[str]
+
+
+class Engine:
+    """A served model that learns.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A saved `TextTagger` or `Joint`.
+    journal : str or Path, optional
+        Where lessons are kept; in the model's folder by default.
+    limits : Limits, optional
+        How much may be taught.
+
+    Attributes
+    ----------
+    served : Served
+        The model as it is now; it is replaced, never changed.
+    applied : int
+        Number of the last journal entry that is applied to it.
+    loads : int
+        How often a model was opened.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        journal: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.limits = limits or Limits()
+        check_method(self.folder)  # no journal is made in a folder without a model
+        self.journal = Journal(self.folder / JOURNAL if journal is None else journal)
+        self._computing = threading.RLock()
+        self._loading = threading.Lock()
+        self._name = secrets.token_hex(8)
+        self.loads = 1
+        self.served, self.applied, self._saved_labels = self._load(self.journal)
+        self.apply_pending()
+
+    def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
+        """Rank the points of several requests in one go; a request that is wrong gets its error."""
+        with self._computing:
+            served = self.apply_pending()
+            answers: list[Ranked] = [[] for _ in wanted]
+            good = []
+            for i, request in enumerate(wanted):
+                try:
+                    served.check(request.points)
+                    good.append(i)
+                except ServiceError as error:
+                    answers[i] = error
+            for i, found in zip(good, _ranked(served, [wanted[i] for i in good]), strict=True):
+                answers[i] = found
+            return answers
+
+    def explain(self, point: Point, top: int) -> list[dict[str, Any]]:
+        """Why a point gets its labels."""
+        with self._computing:
+            served = self.apply_pending()
+            served.check([point])
+            return served.explain(point, top)
+
+    def labels(self, query: str) -> list[tuple[str, int]]:
+        """Labels whose names hold the query, most frequent first, with their points."""
+        with self._computing:
+            return self.apply_pending().labels(query)
+
+    def learn(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[Sequence[str]],
+        ids: Sequence[str] | None = None,
+    ) -> Learnt:
+        """Learn a lesson and keep it; it is on the disk when this returns.
+
+        One that cannot be learnt is not kept: it would be in the way at every start.
+        """
+        self._follow()
+        with self._computing:
+            served = self._teachable()
+            taught = {name for row in labels for name in row}
+            unknown, columns = taught.difference(served.names), len(served.names)
+            self.limits.check_room(len(unknown), columns - self._saved_labels, self.journal.size())
+            known = {name for name, _ in served.labels("")}
+            named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
+            content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
+            mute = [named[i] for i in served.tagger.without_words(texts)]
+            self._keep(served, "learn", content)
+            return Learnt(named, sorted(taught - known), mute)
+
+    def forget(self, id: str) -> None:
+        """Forget a text, and keep that it was forgotten."""
+        self._follow()
+        with self._computing:
+            served = self._teachable()
+            if id not in served.ids:
+                raise ServiceError("not_found", f"there is no text with the id {id!r}.")
+            if len(served.ids) == 1:
+                raise ServiceError("conflict", "the last text cannot be forgotten.")
+            self._keep(served, "forget", {"id": id})
+
+    def unlabel(self, id: str, name: str) -> None:
+        """Take a label off a text, and keep that it was taken off."""
+        self._follow()
+        with self._computing:
+            served = self._teachable()
+            if id not in served.ids:
+                raise ServiceError("not_found", f"there is no text with the id {id!r}.")
+            if name not in served.labels_of(id):
+                message = f"the text {id!r} does not carry the label {name!r}."
+                raise ServiceError("not_found", message)
+            self._keep(served, "unlabel", {"id": id, "label": name})
+
+    def _keep(self, served: ServedTagger, action: Action, content: Mapping[str, Any]) -> None:
+        """Apply a lesson, then commit it to the journal; what fails leaves both as they were."""
+        try:
+            after = _changed(served, [Entry(0, action, content)])
+        except MemoryError:
+            message = "there is not enough memory to learn this; nothing was kept. Send less."
+            raise ServiceError("too_large", message) from None
+        number = self.journal.append(action, content)
+        if number == self.applied + 1:
+            self.served, self.applied = after, number
+        else:  # another process has added entries, which are applied first
+            self.apply_pending()
+
+    def apply_pending(self) -> Served:
+        """Apply the journal's entries that are not applied yet; returns the model."""
+        with self._computing:
+            if (last := self.journal.last()) != self.applied:
+                self.served, wished = self._taught(self.journal, self.served, self.applied, last)
+                self.applied = last
+                if wished:
+                    threading.Thread(target=self._reload_quietly, daemon=True).start()
+            return self.served
+
+    def reload(self, *, announce: bool = True) -> Served:
+        """Load the model's folder again, then replace the old model.
+
+        Parameters
+        ----------
+        announce : bool
+            Tell the other processes that share the journal to do so too.
+        """
+        with self._loading:
+            old, new = self.journal, self._journal_in_place()
+            try:
+                served, applied, saved_labels = self._load(new)
+            except BaseException:
+                if new is not old:
+                    new.close()
+                raise
+            with self._computing:
+                self._take_over(new, served)  # lessons taught while loading
+                self.journal, self.served, self.applied = new, served, applied
+                self._saved_labels = saved_labels
+                self.loads += 1
+                self.apply_pending()
+            if announce:
+                new.append("reload", {"by": self._name})
+            if announce and new is not old:  # for processes that still have the old journal open
+                with contextlib.suppress(sqlite3.Error):
+                    old.append("reload", {"by": self._name})
+            if new is not old:
+                old.close()
+            return self.served
+
+    def _journal_in_place(self) -> Journal:
+        """The open journal, or that of the new folder where the model's folder was replaced."""
+        if self.journal.in_place():
+            return self.journal
+        check_method(self.folder)  # no journal is made in a folder without a model
+        return Journal(self.journal.path)
+
+    def _take_over(self, journal: Journal, served: Served) -> None:
+        """Copy the lessons of the current journal into that of the folder that replaced it."""
+        if journal is not self.journal:
+            known = served.applied_from(self.journal.identity)
+            if n := journal.take_over(self.journal, known):
+                _log.warning("%s was replaced; it took over %d lessons", journal.path, n)
+
+    def _follow(self) -> None:
+        """Reload where the model's folder was replaced.
+
+        A lesson committed to the old folder's journal would be lost at the next start.
+        """
+        if not self.journal.in_place():
+            self.reload()
+
+    def close(self) -> None:
+        """Close the journal."""
+        self.journal.close()
+
+    def _teachable(self) -> ServedTagger:
+        served = self.apply_pending()
+        if not isinstance(served, ServedTagger):
+            message = "this model takes features, so it cannot be taught texts."
+            raise ServiceError("conflict", message)
+        return served
+
+    def _load(self, journal: Journal) -> tuple[Served, int, int]:
+        """Load the folder's model and apply the journal's lessons.
+
+        Returns the model, the number of the last entry applied, and how many labels the saved model
+        had without lessons.
+        """
+        last = journal.last()
+        served = open_served(self.folder)
+        if journal is not self.journal:
+            self._take_over(journal, served)
+            last = journal.last()
+        saved_labels = len(served.names)
+        known = served.applied_from(journal.identity)
+        served, _ = self._taught(journal, served, known, last)
+        with self._computing:  # compiles before the first request: ranks one point
+            served.joint.predict_topk(served.joint.train_features_[:1], 1, texts=[""])
+        return served, max(last, known), saved_labels
+
+    def _taught(
+        self, journal: Journal, served: Served, applied: int, last: int
+    ) -> tuple[Served, bool]:
+        """Apply entries up to `last`; also returns whether another process asked for a reload."""
+        wished = False
+        while applied < last:
+            entries = [entry for entry in journal.after(applied) if entry.number <= last]
+            if not entries:  # another process has just compacted the journal
+                break
+            for step in _steps(entries):
+                with self._computing:
+                    served = _apply(served, step)
+                first = step[0]
+                wished |= first.action == "reload" and first.content["by"] != self._name
+            applied = entries[-1].number
+        return served, wished
+
+    def _reload_quietly(self) -> None:
+        try:
+            self.reload(announce=False)
+        except Exception:  # an exception in a thread would go unnoticed
+            _log.exception("the model was not loaded again; the old one stays")
+
+
+def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
+    """Rank all requests together; if that fails one by one, so that only faulty ones fail."""
+    if not wanted:
+        return []
+    try:
+        points = [point for request in wanted for point in request.points]
+        rows = served.rank(points, max(request.top for request in wanted)).rows()
+        return [
+            [
+                [(served.names[label], p) for label, p in next(rows)[: request.top]]
+                for _ in request.points
+            ]
+            for request in wanted
+        ]
+    except Exception as error:  # one faulty request must not fail the others
+        if len(wanted) > 1:
+            return [found for request in wanted for found in _ranked(served, [request])]
+        return [error]
+
+
+def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
+    """Whether a service of a folder was taught anything that its saved tagger does not know."""
+    journal = Journal(_journal_in(folder))
+    try:
+        known = ServedTagger(tagger).applied_from(journal.identity)
+        return journal.has_lessons_after(known)
+    finally:
+        journal.close()
+
+
+def _journal_in(folder: str | Path) -> Path:
+    path = Path(folder) / JOURNAL
+    if not path.exists():
+        raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
+    return path
+
+
+def apply_journal(folder: str | Path) -> TextTagger:
+    """The tagger of a folder with all lessons of its journal applied; the caller saves it.
+
+    The saved tagger records the last entry that was applied. A service that opens it applies only
+    later ones. The folder is replaced in one step, so a process that is killed leaves either the
+    old tagger or the new one, each with its own record.
+    """
+    check_method(folder)
+    engine = Engine(folder, _journal_in(folder))
+    try:
+        served = engine.served
+        if not isinstance(served, ServedTagger):
+            raise ParameterError(f"{folder}: holds a model of features, which learns no lessons.")
+        served.tagger.applied_lessons = AppliedLessons(engine.journal.identity, engine.applied)
+        return served.tagger
+    finally:
+        engine.close()
+
+
+def compact_journal(folder: str | Path) -> int:
+    """Drop the journal's void entries and have services reload.
+
+    Call it when the tagger of `apply_journal` is saved.
+
+    Returns
+    -------
+    Number of entries dropped.
+    """
+    journal = Journal(Path(folder) / JOURNAL)
+    try:
+        gone = journal.compact()
+        journal.append("reload", {"by": "dxml learn"})
+        return gone
+    finally:
+        journal.close()
+
+
+def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Groups of entries to apply at once: successive lessons together, others alone."""
+    step: list[Entry] = []
+    size = 0
+    for entry in entries:
+        texts = len(entry.content["texts"]) if entry.action == "learn" else MERGED
+        if step and size + texts > MERGED:
+            yield step
+            step, size = [], 0
+        step.append(entry)
+        size += texts
+    if step:
+        yield step
+
+
+def _apply(served: Served, step: Sequence[Entry]) -> Served:
+    """The model with these entries applied; one that cannot be applied is logged and left out."""
+    try:
+        return _changed(served, step)
+    except Exception:  # whatever is wrong with a lesson must not stop the service
+        if len(step) > 1:
+            for entry in step:
+                served = _apply(served, [entry])
+            return served
+        _log.exception("entry %d of the journal was left out", step[0].number)
+        return served
+
+
+def _changed(served: Served, step: Sequence[Entry]) -> Served:
+    """The model after these entries.
+
+    Two processes may both have forgotten a text, or another model may have come that never had it.
+    """
+    if not isinstance(served, ServedTagger) or step[0].action == "reload":
+        return served
+    if step[0].action == "forget":
+        id = step[0].content["id"]
+        return served.forgotten(id) if id in served.ids else served
+    if step[0].action == "unlabel":
+        id, name = step[0].content["id"], step[0].content["label"]
+        known = id in served.ids and name in served.labels_of(id)
+        return served.unlabelled(id, name) if known else served
+    lessons: dict[str, tuple[str, list[str]]] = {}
+    for entry in step:
+        content = entry.content
+        rows = zip(content["texts"], content["labels"], strict=True)
+        lessons |= dict(zip(content["ids"], rows, strict=True))  # the last text with an id counts
+    texts, labels = zip(*lessons.values(), strict=True)
+    return served.learnt(texts, labels, list(lessons))

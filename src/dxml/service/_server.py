@@ -1,0 +1,115 @@
+"""Starting the service: one process, or several that share the address and the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from dxml.exceptions import ParameterError
+from dxml.service._access import check_token, is_loopback
+from dxml.service._limits import Limits
+from dxml.service._served import check_method
+from dxml.tagging._journal import JOURNAL, Journal
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["app_of_a_worker", "serve"]
+
+_SETTINGS = "DXML_SERVE"  # variable by which worker processes get their settings
+
+
+def serve(
+    model: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    token: str | None = None,
+    allow_hosts: Sequence[str] = (),
+    announce: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve a model until told to stop.
+
+    Parameters
+    ----------
+    model : str or Path
+        The folder of a tagger or of a joint model.
+    workers : int
+        Processes; they see each other's lessons.
+    token : str, optional
+        Needed for an address that others can reach.
+    allow_hosts : sequence of str
+        Names, beside loopback names, that requests may be addressed to; at an address that others
+        can reach any by default.
+    announce : callable
+        Called when all checks have passed, before the server starts.
+    """
+    try:
+        import uvicorn
+
+        from dxml.service._connections import Connection
+        from dxml.service.app import create_app
+    except ModuleNotFoundError as error:
+        raise ParameterError(
+            f"serving needs the package {error.name}, which is missing. "
+            "Install what serving needs with: pip install 'dxml[serve]'."
+        ) from error
+    check_token(host, token)
+    settings = {
+        "host": host,
+        "port": port,
+        "access_log": False,
+        "proxy_headers": False,  # X-Forwarded-For could fake the client's address
+        "log_level": "warning",
+        "http": Connection,
+        "ws": "none",
+        "timeout_graceful_shutdown": int(Limits().seconds),
+    }
+    _check_free(host, port)
+    hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]
+    if workers == 1:
+        app = create_app(model, token=token, hosts=hosts)
+        announce()
+        uvicorn.run(app, **settings)  # type: ignore[arg-type]
+        return
+    check_method(model)  # errors are reported here once, not by each worker
+    Journal(Path(model) / JOURNAL).close()
+    announce()
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    worker = {"model": str(model), "token": token, "threads": threads, "hosts": hosts}
+    where = "dxml.service._server:app_of_a_worker"
+    with TemporaryDirectory(prefix="dxml-metrics-") as folder:
+        os.environ[_SETTINGS] = json.dumps({"counts": folder, "app": worker})
+        uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise an error in words where the address cannot be bound."""
+    try:
+        kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ParameterError(
+            f"cannot listen at {host}, port {port} ({error.strerror or error}). "
+            "Give another with --port or --host."
+        ) from error
+
+
+def app_of_a_worker() -> FastAPI:
+    """The app of one process out of several; its counts are added to those of the others."""
+    from dxml.service._metrics import share_counts
+    from dxml.service.app import create_app
+
+    settings = json.loads(os.environ[_SETTINGS])
+    slot = share_counts(settings["counts"])
+    app = create_app(**settings["app"])
+    app.state.slot = slot  # open as long as the app exists
+    return app

@@ -1,0 +1,193 @@
+"""Ids and titles of a tagger's texts and the names of its labels; checks of texts, labels and ids.
+
+`dxml.tagging._tagger` relies on these checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
+from itertools import count, islice
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.arrays import Arrays
+from dxml._core.sparse import indicator
+from dxml.exceptions import DataFormatError
+from dxml.text._strings import pack_strings
+
+__all__ = [
+    "KnownTexts",
+    "Listed",
+    "checked_ids",
+    "checked_names",
+    "checked_pair",
+    "first_line",
+    "indicator_of",
+]
+
+TITLE = 120  # characters of a title
+
+
+class Listed(Sequence[str]):
+    """Strings in their order, and the place of each; it never changes.
+
+    What is added is written behind its strings into a list that both share, so that it takes no
+    time for the strings there are. If others were added there already, the list is copied.
+    """
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        self._strings = list(strings)
+        self._size = len(self._strings)
+        self._places = {string: place for place, string in enumerate(self._strings)}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(self._strings, self._size)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return self._strings[: self._size][place]
+        return self._strings[range(self._size)[place]]
+
+    def __contains__(self, string: object) -> bool:
+        return isinstance(string, str) and self.place(string) is not None
+
+    @property
+    def are_different(self) -> bool:
+        """Whether none stands twice."""
+        return len(self._places) == len(self._strings)
+
+    def place(self, string: str) -> int | None:
+        """Where a string is, or None."""
+        place = self._places.get(string)
+        return place if place is not None and place < self._size else None
+
+    def add(self, more: Sequence[str]) -> Listed:
+        """With more strings after the others."""
+        if self._size < len(self._strings) or any(map(self._places.__contains__, more)):
+            return Listed([*self, *more])
+        self._places.update((string, self._size + i) for i, string in enumerate(more))
+        self._strings.extend(more)
+        grown = copy(self)
+        grown._size = len(self._strings)
+        return grown
+
+
+class KnownTexts:
+    """The labels' names, and each text's id and title; row and column are those of the model."""
+
+    def __init__(self, names: Iterable[str], ids: Iterable[str], titles: Iterable[str]) -> None:
+        self.names = names if isinstance(names, Listed) else Listed(names)
+        self.ids = ids if isinstance(ids, Listed) else Listed(ids)
+        self._titles = titles if isinstance(titles, list) else list(titles)  # and later ones
+
+    @property
+    def titles(self) -> list[str]:
+        """Of all texts."""
+        return self._titles[: len(self.ids)]
+
+    def title(self, row: int) -> str:
+        """Of one text."""
+        return self._titles[row]
+
+    def add(self, names: Sequence[str], ids: Sequence[str], titles: Sequence[str]) -> KnownTexts:
+        """With more labels and more texts, in time for these alone."""
+        shared = self._titles if len(self._titles) == len(self.ids) else self.titles
+        grown = KnownTexts(self.names.add(names), self.ids.add(ids), shared)
+        shared.extend(titles)
+        return grown
+
+    def keep(self, rows: Sequence[int]) -> KnownTexts:
+        """With these texts only."""
+        ids, titles = [self.ids[row] for row in rows], [self._titles[row] for row in rows]
+        return KnownTexts(self.names, ids, titles)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        found: dict[str, npt.NDArray[Any]] = {}
+        for what in ("names", "ids", "titles"):
+            packed, ends = pack_strings(getattr(self, what))
+            found |= {f"tagger.{what}": packed, f"tagger.{what}_ends": ends}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_labels: int, n_texts: int) -> KnownTexts:
+        names = arrays.strings("tagger.names", n_labels)
+        ids, titles = (arrays.strings(f"tagger.{what}", n_texts) for what in ("ids", "titles"))
+        known = cls(names, ids, titles)
+        if not (known.names.are_different and known.ids.are_different):
+            raise ValueError("'tagger.names' and 'tagger.ids' must name nothing twice")
+        return known
+
+
+def first_line(text: str) -> str:
+    """The title of a text."""
+    line = text.strip().partition("\n")[0].strip()
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
+
+
+def checked_pair(
+    texts: Sequence[str], labels: Iterable[Iterable[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Texts and their labels' names, as many of the one as of the other."""
+    if isinstance(texts, str):
+        raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
+    texts, rows = list(texts), checked_names(labels)
+    if len(texts) != len(rows):
+        raise DataFormatError(
+            f"there are {len(texts)} texts but {len(rows)} lists of labels. "
+            "Give one list for each text."
+        )
+    return texts, rows
+
+
+def checked_names(labels: Iterable[Iterable[str]]) -> list[list[str]]:
+    """A list of names for each text."""
+    rows = []
+    for i, row in enumerate(labels):
+        if isinstance(row, str) or not hasattr(row, "__iter__"):
+            raise DataFormatError(
+                f"expected a list of names as the labels of text {i}, found {row!r:.40}. "
+                "Put a single label in a list of its own."
+            )
+        names = list(row)
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise DataFormatError(
+                    f"expected names as the labels of text {i}, found {name!r:.40}. "
+                    "Write every label as a text of at least one character."
+                )
+        rows.append(names)
+    return rows
+
+
+def checked_ids(ids: Sequence[str] | None, n: int, taken: Collection[str]) -> list[str]:
+    """The ids as given, or the numbers after those taken."""
+    if ids is None:
+        free = (id for id in map(str, count(len(taken))) if id not in taken)
+        return list(islice(free, n))
+    found = [str(id) for id in ids]
+    if len(found) != n:
+        raise DataFormatError(f"there are {n} texts but {len(found)} ids. Give one for each text.")
+    if len(set(found)) < n:
+        twice = Counter(found).most_common(1)[0][0]
+        raise DataFormatError(f"the id {twice!r} stands twice. Give every text another id.")
+    return found
+
+
+def indicator_of(rows: list[list[str]], names: Listed, more: Sequence[str] = ()) -> sp.csr_matrix:
+    """Names as a 0/1 matrix of the columns that have them; `more` are names after the others."""
+    later = {name: len(names) + i for i, name in enumerate(more)}
+    places = (later[name] if name in later else names.place(name) for row in rows for name in row)
+    columns = np.array(list(places), dtype=np.int32)
+    return indicator(columns, [len(row) for row in rows], len(names) + len(later))

@@ -1,0 +1,88 @@
+"""Parquet files and data frames → rows (a dict of columns each)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress
+from dxml.text._files import COMPRESSIONS, check_file
+from dxml.text._rows import Row, check_columns
+
+__all__ = ["read_frame", "read_parquet"]
+
+_BATCH = 1024  # rows of a Parquet file held at a time
+
+
+def read_parquet(
+    path: Path,
+    columns: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    progress: Progress = SILENT,
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a Parquet file, each with its location for error messages.
+
+    All `columns` must exist; `optional` ones are read where they exist.
+    """
+    if path.suffix in COMPRESSIONS:
+        raise DataFormatError(
+            f"{path}: a Parquet file is compressed inside. Unpack the {path.suffix} first."
+        )
+    check_file(path)
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise DataFormatError(
+            f"{path}: reading Parquet needs pyarrow. Install it with: pip install 'dxml[parquet]'."
+        ) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            present = file.schema_arrow.names
+            check_columns(str(path), columns, present)
+            read = [*columns, *(name for name in optional if name in present)]
+            total = file.metadata.num_rows
+            with progress.stage(f"read {path.name}", total, "rows") as stage:
+                number = 0
+                for batch in file.iter_batches(_BATCH, columns=read or None):
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield f"{path} row {number}", row
+                    stage.advance(batch.num_rows)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataFormatError(
+            f"{path}: expected a Parquet file, found something else or a damaged one ({error}). "
+            "Write or download it again."
+        ) from error
+
+
+def read_frame(
+    frame: Any, columns: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a frame (pandas, polars, an Arrow table), or of a dict of lists."""
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None and not isinstance(frame, dict):
+        raise DataFormatError(
+            f"expected a path, a frame or a dict of lists, found a {type(frame).__name__}. "
+            "Put the texts into a dict, such as {'text': [...]}."
+        )
+    present = [str(name) for name in (frame if names is None else names)]
+    check_columns("the table", columns, present)
+    columns = (*columns, *(name for name in optional if name in present))
+    values = [_as_list(frame[name]) for name in columns]
+    if len(set(map(len, values))) > 1:
+        sizes = ", ".join(
+            f"{name} {len(column)}" for name, column in zip(columns, values, strict=True)
+        )
+        raise DataFormatError(f"the columns have different lengths: {sizes}. Give one cell a row.")
+    for number, row in enumerate(zip(*values, strict=True)):
+        yield f"the table's row {number}", dict(zip(columns, row, strict=True))
+
+
+def _as_list(column: Any) -> list[Any]:
+    for method in ("to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)

@@ -1,0 +1,316 @@
+"""Read texts and their labels from a table: a file, a data frame or a dict of lists.
+
+>>> table = read_table({"title": ["Fish", "Soup"], "tags": ["sea; food", "food"]}, "title", "tags")
+>>> table.texts, table.labels
+(('Fish', 'Soup'), (('sea', 'food'), ('food',)))
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, Progress
+from dxml.text._frames import read_frame, read_parquet
+from dxml.text._rows import Problems, Row, TableFormat, read_rows, recognise
+
+__all__ = [
+    "Cells",
+    "TableFormat",
+    "TextTable",
+    "WrongType",
+    "open_rows",
+    "read_table",
+    "split_labels",
+]
+
+SEPARATORS = (";", "|")
+"""Label separators, tried in this order where a cell holds all labels and none is given."""
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of texts with their labels and ids.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        A missing text is an empty string.
+    labels : tuple of tuples of str, or None
+        The labels of each row without repeats, in their order; None where no column was given.
+    ids : tuple of str, or None
+        The ids in the table; None where no column was given.
+    skipped : int
+        Number of bad rows left out.
+    problems : tuple of str
+        Messages about the first of them.
+    rows : tuple of int, or None
+        The number of each row in the table, from 0 and counting bad rows; None where no row was
+        left out.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...] | None = None
+    ids: tuple[str, ...] | None = None
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    rows: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for what, column in (("labels", self.labels), ("ids", self.ids)):
+            if column is not None and len(column) != len(self.texts):
+                raise DataFormatError(
+                    f"there are {len(self.texts)} texts but {len(column)} {what}. "
+                    "Give one for each text."
+                )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        skipped = f", {self.skipped} bad rows skipped" if self.skipped else ""
+        known = "" if self.labels is None else f", {len(set().union(*self.labels))} labels"
+        return f"TextTable({len(self)} texts{known}{skipped})"
+
+    def take(self, rows: Iterable[int]) -> TextTable:
+        """The rows with these numbers, from 0, in that order."""
+        rows = list(rows)
+        return replace(
+            self,
+            texts=tuple(self.texts[row] for row in rows),
+            labels=None if self.labels is None else tuple(self.labels[row] for row in rows),
+            ids=None if self.ids is None else tuple(self.ids[row] for row in rows),
+            rows=None if self.rows is None else tuple(self.rows[row] for row in rows),
+        )
+
+    @property
+    def names(self) -> Sequence[int | str]:
+        """The rows' ids, or else their numbers in the table, from 0."""
+        return self.ids or self.rows or range(len(self))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The first line of each text."""
+        return tuple(text.partition("\n")[0] for text in self.texts)
+
+
+def read_table(
+    source: Any,
+    text: str | Sequence[str] = "text",
+    labels: str | None = None,
+    id: str | None = None,
+    *,
+    format: TableFormat | None = None,
+    encoding: str = "utf-8",
+    label_separator: str | None = None,
+    skip_bad_rows: bool = False,
+    progress: Progress = SILENT,
+) -> TextTable:
+    """Read texts and labels from a file or a frame.
+
+    Parameters
+    ----------
+    source : path, frame or dict of lists
+        A file of JSON lines, CSV, TSV or Parquet; text files may end in .gz, .bz2 or .xz too. A
+        field of JSON lines may be missing here and there, but not in all of the first 1,000. A
+        frame is one of pandas or polars, or an Arrow table.
+    text : str or sequence of str
+        The column with the text; several columns are joined by line feeds.
+    labels : str, optional
+        The column with the labels; not needed for prediction. A cell is a list or a string: a JSON
+        or Python list in brackets, or labels with a separator between them.
+    id : str, optional
+        A column that names the rows.
+    format : {"jsonl", "csv", "tsv", "parquet"}, optional
+        Needed only where the suffix is not that of a known format.
+    encoding : str
+        Of a text file.
+    label_separator : str, optional
+        By default ';' if any cell of the column contains it, else '|' if any does, else none: a
+        cell is then one label. With a separator given, brackets are part of a label.
+    skip_bad_rows : bool
+        Leave out rows that cannot be read, and count them in `skipped`, instead of raising an
+        error. `rows` then has the numbers of the rows that were read.
+    progress : Progress
+        Counts the bytes read, or the rows of a Parquet file.
+
+    Raises
+    ------
+    DataFormatError
+        The message has the file, the line, what was expected, what was found and what to do.
+    """
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    wanted = (*texts, *(name for name in (labels, id) if name is not None))
+    problems = Problems(skip_bad_rows)
+    rows = open_rows(
+        source, wanted, format=format, encoding=encoding, problems=problems, progress=progress
+    )
+    columns = Cells(texts, labels, id, listed=label_separator is None)
+    good: list[int] = []
+    for where, row in rows:
+        number = len(good) + problems.count
+        try:
+            columns.add(row)
+            good.append(number)
+        except WrongType as error:
+            problems.add(where, str(error))
+    if problems.count and not columns.texts:
+        raise DataFormatError(f"none of {problems.count} rows is good. {problems.messages[0]}")
+    return TextTable(
+        texts=tuple(columns.texts),
+        labels=None if labels is None else split_labels(columns.labels, label_separator),
+        ids=None if id is None else tuple(columns.ids),
+        skipped=problems.count,
+        problems=tuple(problems.messages),
+        rows=tuple(good) if problems.count else None,
+    )
+
+
+def open_rows(
+    source: Any,
+    wanted: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    *,
+    format: TableFormat | None = None,
+    encoding: str = "utf-8",
+    problems: Problems | None = None,
+    progress: Progress = SILENT,
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a file, a frame or a dict of lists, each with its location for error messages.
+
+    All `wanted` columns must exist, `optional` ones may. A row may have other columns too.
+    """
+    if not isinstance(source, str | Path):
+        return read_frame(source, wanted, optional)
+    path = Path(source)
+    chosen = recognise(path, format)
+    if chosen == "parquet":
+        return read_parquet(path, wanted, optional, progress)
+    return read_rows(
+        path, chosen, columns=wanted, encoding=encoding, problems=problems, progress=progress
+    )
+
+
+class WrongType(Exception):
+    """A cell that is neither text nor labels."""
+
+
+class Cells:
+    """Collects and checks the cells of the text, label and id columns, row by row."""
+
+    def __init__(
+        self, text: tuple[str, ...], label: str | None, id: str | None, listed: bool
+    ) -> None:
+        self._names = (text, label, id)
+        self._listed = listed
+        self.texts: list[str] = []
+        self.labels: list[str | tuple[str, ...]] = []
+        self.ids: list[str] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add the cells of a row; a bad row raises WrongType and adds nothing."""
+        names, label, id = self._names
+        parts = [_text(name, row.get(name)) for name in names]
+        labels = () if label is None else _labels(label, row.get(label), self._listed)
+        name = "" if id is None else _scalar(id, row.get(id))
+        self.texts.append("\n".join(part for part in parts if part.strip()))
+        self.labels.append(labels)
+        self.ids.append(name)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _fail(column: str, expected: str, value: Any) -> WrongType:
+    found = f"{type(value).__name__}, {value!r:.40}"
+    return WrongType(f"expected {expected} in column {column!r}, found a {found}. Correct the cell")
+
+
+def _characters(column: str, value: str) -> str:
+    """Refuse halves of characters, which JSON and frames can hold, but no UTF-8 file or answer."""
+    if not value.isascii() and (found := _HALF.search(value)):
+        raise WrongType(
+            f"expected characters in column {column!r}, found half of one, {found.group()!a} "
+            "without the other half of its pair. Correct the cell"
+        )
+    return value
+
+
+def _text(column: str, value: Any) -> str:
+    if isinstance(value, str):
+        return _characters(column, value)
+    if _is_missing(value):
+        return ""
+    raise _fail(column, "text", value)
+
+
+def _scalar(column: str, value: Any) -> str:
+    if isinstance(value, str):
+        return _characters(column, value)
+    whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
+    if whole and not isinstance(value, bool):
+        return str(int(value))
+    raise _fail(column, "a text or a whole number", value)
+
+
+def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
+    """A list of labels, or a string to be split once the separator is known.
+
+    `listed` says whether a string in brackets is a list.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not (listed and text.startswith("[") and text.endswith("]")):
+            return _characters(column, value)
+        value = _parse_list(column, text)
+    if _is_missing(value):
+        return ()
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        value = [value]
+    found = (_scalar(column, label).strip() for label in value)
+    return tuple(dict.fromkeys(label for label in found if label))
+
+
+def _parse_list(column: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise _fail(column, "a list of labels", text) from None
+
+
+def split_labels(
+    cells: list[str | tuple[str, ...]], separator: str | None
+) -> tuple[tuple[str, ...], ...]:
+    """Every cell as a tuple of labels."""
+    if separator is None:
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        found = (mark for mark in SEPARATORS if any(mark in text for text in texts))
+        separator = next(found, None)
+
+    def labels(cell: str | tuple[str, ...]) -> tuple[str, ...]:
+        if isinstance(cell, tuple):
+            return cell
+        parts = [cell] if separator is None else cell.split(separator)
+        stripped = (part.strip() for part in parts)
+        return tuple(dict.fromkeys(part for part in stripped if part))
+
+    return tuple(map(labels, cells))

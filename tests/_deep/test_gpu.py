@@ -1,0 +1,81 @@
+"""What only a GPU can show: `make test-gpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dxml._deep import DeepSettings, Keep, Pretrained, fit_deep
+from dxml._deep.training import Trainer
+
+from .planting import CPU, TINY, plant, precision_at_1
+
+pytestmark = pytest.mark.gpu
+GPU = torch.device("cuda")
+SHORT = replace(TINY, shortlist=True, random=4, own=2)
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """Inside, whatever makes the host wait for the GPU is an error."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("settings", [TINY, SHORT])
+def test_a_step_never_waits_for_the_gpu(pretrained: Pretrained, settings: DeepSettings) -> None:
+    train = plant(pretrained, 200, 0)
+    names = pretrained.reader.read(train.names)
+    trainer = Trainer(train.tokens, train.Y, settings, pretrained, 0, GPU, label_tokens=names)
+    order = trainer.plan(0)
+    trainer.step(order, 0, 0)  # the optimisers' state is made
+    with no_waiting():
+        for batch in range(1, len(order)):
+            trainer.step(order, batch, batch)
+    assert trainer.mean_loss() > 0
+
+
+@pytest.mark.parametrize("settings", [TINY, SHORT])
+def test_a_gpu_learns_what_a_cpu_learns(pretrained: Pretrained, settings: DeepSettings) -> None:
+    train, test = plant(pretrained, 400, 0), plant(pretrained, 100, 1)
+    head = fit_deep(train.tokens, train.Y, settings, start=pretrained, device=GPU)
+    there, here = head.all_scores(test.tokens, GPU), head.all_scores(test.tokens, CPU)
+    assert precision_at_1(there, test.Y) > 0.95
+    assert np.allclose(there, here, atol=0.05)
+
+
+def test_a_run_is_resumed_on_a_gpu(pretrained: Pretrained, tmp_path: Path) -> None:
+    train = plant(pretrained, 100, 0)
+    keep = Keep(tmp_path, interval=0.0, resume=True)
+    settings = replace(TINY, epochs=2)
+    fit_deep(train.tokens, train.Y, settings, start=pretrained, device=GPU, keep=keep)
+    for newest in sorted(tmp_path.glob("step-*"))[1:]:
+        for file in newest.iterdir():
+            file.unlink()
+        newest.rmdir()
+    head = fit_deep(train.tokens, train.Y, settings, start=pretrained, device=GPU, keep=keep)
+    assert np.isfinite(head.all_scores(train.tokens, GPU)).all()
+
+
+def test_little_memory_is_enough(pretrained: Pretrained) -> None:
+    train = plant(pretrained, 64, 0)
+    trainer = Trainer(train.tokens, train.Y, replace(TINY, epochs=1), pretrained, 0, GPU)
+    forward = trainer.encoder.forward
+
+    def greedy(ids: torch.Tensor, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if len(ids) > 8:  # really more than there is
+            torch.empty(1 << 50, dtype=torch.uint8, device=GPU)
+        return forward(ids, real)
+
+    trainer.encoder.forward = greedy  # type: ignore[method-assign]
+    trainer.run()
+    assert trainer.parts == 2

@@ -1,0 +1,165 @@
+"""Kernel ridge regression: by hand, against numpy, and where distances vanish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from dxml._learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
+from dxml.exceptions import DataFormatError
+
+CPU = torch.device("cpu")
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+BOTH = [Kernel("gauss", 2, 0.1), Kernel("laplace", 1, 0.3)]
+
+
+def brute_force(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    distance = np.linalg.norm(A[:, None].astype(np.float64) - B[None], axis=2)
+    if kernel.kind == "gauss":
+        return np.exp(-kernel.gamma * distance**2 / 2)
+    return np.exp(-kernel.gamma * distance)
+
+
+def rows(n: int, d: int, density: float, seed: int = 0) -> sp.csr_matrix:
+    X = sp.random(n, d, density, format="csr", random_state=seed, dtype=np.float32)
+    return sp.csr_matrix(X / np.sqrt(density * d))
+
+
+def some_labels(n: int, n_labels: int, seed: int = 0) -> sp.csr_matrix:
+    return sp.csr_matrix(np.random.default_rng(seed).random((n, n_labels)) < 0.2)
+
+
+def test_two_points_by_hand() -> None:
+    """At distance 3, each its own label: K + ridge·I = [[2, e], [e, 2]] with e = exp(-3)."""
+    X = sp.csr_matrix(np.float32([[0, 0], [0, 3]]))
+    vote = fit_kernel(X, sp.eye(2, format="csr", dtype=bool), Kernel("laplace", 1, 1), CPU)
+    e = np.exp(-3)
+    votes = np.array([[2, -e], [-e, 2]]) / (4 - e**2)
+    assert np.allclose(vote.votes, votes, atol=1e-6)
+    at_first = vote.scores(sp.csr_matrix(np.float32([[0, 0]])), CPU)
+    assert np.allclose(at_first, [1, e] @ votes, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", BOTH, ids=lambda kernel: kernel.kind)
+@pytest.mark.parametrize("density", [0.1, 0.8])
+def test_scores_equal_brute_force(density: float, kernel: Kernel, device: str) -> None:
+    where = torch.device(device)
+    X, Q, Y = rows(60, 40, density), rows(25, 40, density, 1), some_labels(60, 7)
+    vote = fit_kernel(X, Y, kernel, where)
+    assert sp.issparse(vote.points) == (density < 0.5)
+    K = brute_force(kernel, X.toarray(), X.toarray()) + kernel.ridge * np.eye(60)
+    expected = brute_force(kernel, Q.toarray(), X.toarray()) @ np.linalg.solve(K, Y.toarray())
+    found = vote.scores(Q, where)
+    assert found.dtype == np.float32 and np.allclose(found, expected, atol=1e-4)
+    alone = np.concatenate([vote.scores(Q[i], where) for i in range(25)])
+    assert np.allclose(alone, found, atol=1e-5)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.8])
+def test_sparse_rows_equal_dense_rows(density: float) -> None:
+    X, Q, Y = rows(60, 40, density), rows(25, 40, density, 1), some_labels(60, 7)
+    sparse, dense = (fit_kernel(some, Y, BOTH[1], CPU) for some in (X, X.toarray()))
+    assert np.array_equal(sparse.votes, dense.votes)
+    assert np.allclose(sparse.scores(Q, CPU), dense.scores(Q.toarray(), CPU), atol=1e-6)
+    forms = [KernelVote(points, sparse.votes, BOTH[1]) for points in (X, X.toarray())]
+    assert np.allclose(forms[0].scores(Q, CPU), forms[1].scores(Q, CPU), atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("ridge", [0.0, 1e-9])
+def test_singular_kernels_get_more_ridge(ridge: float, device: str) -> None:
+    X = sp.csr_matrix(np.tile(np.float32([[1, 0, 0, 0]]), (30, 1)))
+    vote = fit_kernel(X, some_labels(30, 4), Kernel("gauss", 1, ridge), torch.device(device))
+    assert 1e-9 < vote.kernel.ridge < 0.1
+    assert np.isfinite(vote.votes).all()
+    assert np.allclose(
+        vote.scores(X[:1], torch.device(device)), some_labels(30, 4).mean(axis=0), atol=0.05
+    )
+
+
+def test_rows_that_are_no_numbers_are_refused() -> None:
+    X = rows(20, 10, 0.3)
+    X.data[0] = np.nan
+    with pytest.raises(DataFormatError, match="not finite"):
+        fit_kernel(X, some_labels(20, 4), KERNELS[0], CPU)
+
+
+def related_data(n: int = 60) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    first = X @ rng.normal(size=(4, 3)) + 0.3 * rng.normal(size=(n, 3)) > 0.4
+    Y = np.concatenate([first, first[:, :2] & first[:, 1:]], axis=1)
+    return sp.csr_matrix(X), sp.csr_matrix(Y)
+
+
+def test_relations_are_learnt_from_points_that_were_left_out_one_by_one() -> None:
+    X, Y = related_data()
+    kernel = Kernel("gauss", 2, 0.3, pull=2.0)
+    model = fit_kernel(X, Y, kernel, CPU)
+    alone = replace(kernel, pull=0.0)
+    left_out = np.empty(Y.shape)
+    for i in range(X.shape[0]):
+        others = np.arange(X.shape[0]) != i
+        left_out[i] = fit_kernel(X[others], Y[others], alone, CPU).scores(X[i], CPU)
+    target = Y.toarray() - left_out
+    wanted = np.linalg.solve(left_out.T @ left_out + 2.0 * np.eye(5), left_out.T @ target)
+    assert model.relations is not None
+    np.testing.assert_allclose(model.relations, wanted, atol=2e-4)
+    own = fit_kernel(X, Y, alone, CPU).scores(X[:7], CPU)
+    np.testing.assert_allclose(model.scores(X[:7], CPU), own + own @ wanted, atol=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_an_extended_kernel_solves_its_block(sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    X: Any = rng.normal(size=(30, 8)).astype(np.float32)
+    X[rng.random(X.shape) < 0.7] = 0
+    X = sp.csr_matrix(X) if sparse else X + np.float32(0.1)
+    Y = sp.csr_matrix(rng.random((30, 4)) < 0.4)
+    padded = Y[:20].toarray()
+    padded[:, 3] = False
+    truth = sp.csr_matrix(np.concatenate([padded, Y[20:].toarray()]))
+    cpu, kernel = torch.device("cpu"), Kernel("gauss", 2, 0.1)
+    known = fit_kernel(X[:20], Y[:20, :3], kernel, cpu)
+    whole = fit_kernel(X, truth, kernel, cpu)
+    every = extend_kernel(known, truth[:20], X[20:], truth[20:], np.arange(20), cpu)
+    assert every.votes == pytest.approx(whole.votes, abs=1e-4)
+    rows = np.array([1, 5, 6])
+    some = extend_kernel(known, truth[:20], X[20:], truth[20:], rows, cpu)
+    block = np.concatenate([rows, np.arange(20, 30)])
+    left = truth[block].toarray() - some.scores(X[block], cpu) - 0.1 * some.votes[block]
+    assert np.abs(left).max() < 1e-4
+    others = np.setdiff1d(np.arange(20), rows)
+    assert (some.votes[others, :3] == known.votes[others]).all() and not some.votes[others, 3].any()
+    assert isinstance(some, KernelVote) and some.points.shape == (30, 8)
+    relations = np.arange(9, dtype=np.float32).reshape(3, 3)
+    related = extend_kernel(
+        replace(known, relations=relations), truth[:20], X[20:], truth[20:], rows, cpu
+    )
+    assert (related.votes == some.votes).all()  # labels are told apart before they are related
+    own = some.scores(X, cpu)
+    expected = own[:, :3] + own[:, :3] @ relations
+    assert related.scores(X, cpu)[:, :3] == pytest.approx(expected, abs=1e-6)
+    assert (related.scores(X, cpu)[:, 3] == own[:, 3]).all()  # the new label, to no other
+
+
+def test_new_labels_take_no_room_among_the_relations() -> None:
+    """A table of every label with every other would have 160 GB here."""
+    rng = np.random.default_rng(0)
+    X, cpu = sp.csr_matrix(rng.random((6, 4), dtype=np.float32)), torch.device("cpu")
+    Y = sp.csr_matrix(rng.random((5, 3)) < 0.5)
+    known = fit_kernel(X[:5], Y, Kernel("gauss", 2, 0.1), cpu)
+    known = replace(known, relations=np.eye(3, dtype=np.float32))
+    many = 200_000
+    wide = sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(5, many))
+    last = sp.csr_matrix(([True], ([0], [many - 1])), shape=(1, many))
+    grown = extend_kernel(known, wide, X[5:], last, np.arange(5), cpu)
+    assert grown.relations is not None and grown.relations.shape == (3, 3)
+    assert grown.scores(X[5:], cpu)[0].argmax() == many - 1
