@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WalkIndex", "count_row", "index_walks"]
+__all__ = ["WalkIndex", "context_weights", "count_row", "index_walks"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -57,13 +57,17 @@ class WalkIndex:
 
     def context_totals(self) -> Ints:
         """The row sums of the co-occurrence matrix, without computing it; shape (n_labels,)."""
-        length = self.walks.shape[1]
-        weights = np.arange(self.window, 0, -1, dtype=np.int64)[: max(length - 1, 0)]
-        sums = np.concatenate([[0], np.cumsum(weights)])
-        reach = np.minimum(np.arange(length), len(weights))
-        by_position = sums[reach] + sums[reach[::-1]]  # labels before, labels after
+        by_position = context_weights(self.walks.shape[1], self.window)
         totals: Ints = _sum_by_label(self.walks, by_position, self.n_labels)
         return totals
+
+
+def context_weights(length: int, window: int) -> Ints:
+    """The weight of all contexts of a place in a walk, for each of its places."""
+    weights = np.arange(window, 0, -1, dtype=np.int64)[: max(length - 1, 0)]
+    sums = np.concatenate([[0], np.cumsum(weights)])
+    reach = np.minimum(np.arange(length), len(weights))
+    return np.asarray(sums[reach] + sums[reach[::-1]])  # labels before, labels after
 
 
 def index_walks(walks: npt.NDArray[np.int32], n_labels: int, window: int) -> WalkIndex:

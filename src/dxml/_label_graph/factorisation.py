@@ -45,6 +45,7 @@ Ints = npt.NDArray[np.int64]
 DAMPING = 0.03  # times the mean diagonal of H, added to its diagonal for stability
 ROWS, COLUMNS = 128, 512  # the fixed block of one single-threaded product
 TILE_ENTRIES = 1 << 24  # P and T of one block of centres: 128 MiB together
+GPU_TILE_ENTRIES = 1 << 27
 CACHE_ENTRIES = 1 << 26  # all of P and T are kept when they fit in 512 MiB
 MAX_OTHERS = 16384  # rows of the other factor that a half-sweep uses at most
 
@@ -60,8 +61,8 @@ class Problem(Protocol):
     def column_mass(self) -> npt.NDArray[np.float64]:
         """Σ_c T_cj for each column, up to a common factor."""
 
-    def tile(self, rows: Ints, columns: Ints) -> tuple[Floats, Floats]:
-        """P and T, each of shape (len(rows), len(columns)), of those rows and columns."""
+    def tile(self, rows: Ints, columns: Ints) -> tuple[Tensor, Tensor]:
+        """P and T, each float32 of shape (len(rows), len(columns)), of those rows and columns."""
 
 
 @dataclass
@@ -154,7 +155,8 @@ class _Tiles:
 
     def blocks(self, rows: _Sample, columns: _Sample) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """(where in `rows`, P, T) block by block."""
-        size = max(ROWS, TILE_ENTRIES // len(columns.ids) // ROWS * ROWS)
+        entries = TILE_ENTRIES if self.device.type == "cpu" else GPU_TILE_ENTRIES
+        size = max(ROWS, entries // len(columns.ids) // ROWS * ROWS)
         keep = self.cache if rows.everything and columns.everything else None
         for begin in range(0, len(rows.ids), size):
             where = slice(begin, min(begin + size, len(rows.ids)))
@@ -162,7 +164,7 @@ class _Tiles:
                 yield where, *keep[begin]
                 continue
             P, T = self.problem.tile(rows.ids[where], columns.ids)
-            block = torch.from_numpy(P).to(self.device), torch.from_numpy(T).to(self.device)
+            block = P.to(self.device), T.to(self.device)
             if keep is not None:
                 keep[begin] = block
             yield where, *block

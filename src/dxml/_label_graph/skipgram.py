@@ -10,22 +10,28 @@ gradient step per pair.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from dxml._label_graph.cooccurrence import WalkIndex, count_row, index_walks
 from dxml._label_graph.factorisation import MAX_OTHERS, Factors, factorise, one_thread
 from dxml._label_graph.huffman import HuffmanTree, huffman_tree
 from dxml.progress import SILENT, Progress
 
+if TYPE_CHECKING:
+    from dxml._label_graph.cooccurrence_gpu import GpuWalks
+
 __all__ = ["center_and_scale", "random_label_vectors", "train_skipgram"]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Walks: TypeAlias = "WalkIndex | GpuWalks"
 
 
 def train_skipgram(
@@ -80,7 +86,8 @@ def train_skipgram(
     -----
     On the CPU the bits of the result depend on the arguments alone, not on the number of threads.
     """
-    index = index_walks(walks, n_labels, window)
+    device = torch.device(device)
+    index = _index(walks, n_labels, window, device)
     seen = np.flatnonzero(index.counts)
     problem = (
         TreeProblem.build(index, seen)
@@ -88,11 +95,24 @@ def train_skipgram(
         else NegativeProblem.build(index, seen, negative, exponent)
     )
     factors = factorise(problem, dim, epochs, seed, device, progress, MAX_OTHERS)
+    del problem, index  # on a GPU the walks take much of its memory
     vectors = random_label_vectors(n_labels, dim, seed)
     trained = _share_spectrum(factors, spectrum, seed)
     vectors *= np.median(np.linalg.norm(trained, axis=1))
     vectors[seen] = trained
     return vectors
+
+
+def _index(walks: npt.NDArray[np.int32], n_labels: int, window: int, device: torch.device) -> Walks:
+    """The places of the labels in the walks, on a GPU where one is asked for and has room."""
+    if device.type == "cuda":
+        try:
+            from dxml._label_graph.cooccurrence_gpu import GpuWalks, fits
+        except ModuleNotFoundError:  # Triton is not installed
+            return index_walks(walks, n_labels, window)
+        if fits(walks, device):
+            return GpuWalks(walks, n_labels, window, device)
+    return index_walks(walks, n_labels, window)
 
 
 def random_label_vectors(n_labels: int, dim: int, seed: int = 0) -> Floats:
@@ -118,14 +138,14 @@ class NegativeProblem:
     T_cj − P_cj = k q_j (Σ_o C_co − C_cj).
     """
 
-    index: WalkIndex
+    index: Walks
     seen: Ints
     noise: Doubles  # k q_j
     totals: Doubles  # Σ_o C_co, divided by their mean
     scale: float
 
     @classmethod
-    def build(cls, index: WalkIndex, seen: Ints, negative: int, exponent: float) -> NegativeProblem:
+    def build(cls, index: Walks, seen: Ints, negative: int, exponent: float) -> NegativeProblem:
         frequency = index.counts[seen].astype(np.float64)
         noise = (frequency / frequency.max()) ** exponent
         totals = index.context_totals()[seen].astype(np.float64)
@@ -140,21 +160,27 @@ class NegativeProblem:
     def column_mass(self) -> Doubles:
         return np.asarray(self.totals + self.noise * self.totals.sum())  # C is symmetric
 
-    def tile(self, rows: Ints, columns: Ints) -> tuple[Floats, Floats]:
+    def tile(self, rows: Ints, columns: Ints) -> tuple[Tensor, Tensor]:
         column_of = np.full(self.index.n_labels, -1, dtype=np.int32)
         column_of[self.seen[columns]] = np.arange(len(columns), dtype=np.int32)
         noise, totals = self.noise[columns], self.totals[rows]
-        tile: tuple[Floats, Floats] = _negative_tile(  # type: ignore[call-arg]
-            *self.index.arrays, self.seen[rows], column_of, noise, totals, self.scale
-        )
-        return tile
+        if isinstance(self.index, WalkIndex):
+            tile = _negative_tile(  # type: ignore[call-arg]
+                *self.index.arrays, self.seen[rows], column_of, noise, totals, self.scale
+            )
+            return torch.from_numpy(tile[0]), torch.from_numpy(tile[1])
+        place = self.index.tokens.device
+        to_column = torch.from_numpy(column_of).to(place)
+        pairs = self.index.count(self.seen[rows], to_column, len(columns)) * self.scale
+        rest = torch.from_numpy(totals).float().to(place)[:, None] - pairs
+        return pairs, rest.mul_(torch.from_numpy(noise).float().to(place)).add_(pairs)
 
 
 @dataclass(frozen=True)
 class TreeProblem:
     """Hierarchical softmax: a positive example is a left turn on the path to the context label."""
 
-    index: WalkIndex
+    index: Walks
     seen: Ints
     tree: HuffmanTree
     leaf_of: npt.NDArray[np.int32]  # label → leaf, left to right
@@ -162,7 +188,7 @@ class TreeProblem:
     scale: float
 
     @classmethod
-    def build(cls, index: WalkIndex, seen: Ints) -> TreeProblem:
+    def build(cls, index: Walks, seen: Ints) -> TreeProblem:
         tree = huffman_tree(index.counts[seen])
         leaf_of = np.full(index.n_labels, -1, dtype=np.int32)
         leaf_of[seen] = tree.position
@@ -181,12 +207,20 @@ class TreeProblem:
         sums = np.cumsum(leaf)
         return np.asarray(sums[self.tree.high] - sums[self.tree.low])
 
-    def tile(self, rows: Ints, columns: Ints) -> tuple[Floats, Floats]:
+    def tile(self, rows: Ints, columns: Ints) -> tuple[Tensor, Tensor]:
         low, middle, high = (a[columns] for a in (self.tree.low, self.tree.middle, self.tree.high))
-        tile: tuple[Floats, Floats] = _tree_tile(  # type: ignore[call-arg]
-            *self.index.arrays, self.seen[rows], self.leaf_of, low, middle, high, self.scale
-        )
-        return tile
+        if isinstance(self.index, WalkIndex):
+            tile = _tree_tile(  # type: ignore[call-arg]
+                *self.index.arrays, self.seen[rows], self.leaf_of, low, middle, high, self.scale
+            )
+            return torch.from_numpy(tile[0]), torch.from_numpy(tile[1])
+        place = self.index.tokens.device
+        leaves = torch.from_numpy(self.leaf_of).to(place)
+        counts = self.index.count(self.seen[rows], leaves, len(self.seen))
+        sums = torch.nn.functional.pad(counts.cumsum(1), (1, 0))
+        first, turn, end = (torch.from_numpy(at).long().to(place) for at in (low, middle, high))
+        left = sums[:, turn] - sums[:, first]
+        return left * self.scale, (sums[:, end] - sums[:, first]) * self.scale
 
 
 @numba.njit(cache=True, parallel=True)
@@ -229,9 +263,10 @@ def _share_spectrum(factors: Factors, spectrum: float, seed: int) -> Floats:
     noise = np.random.default_rng([seed, 2]).standard_normal((dim, dim))
     with one_thread():
         rotation, _ = torch.linalg.qr(torch.from_numpy(noise))
-        Q, R = torch.linalg.qr(factors.U.cpu().double())  # (n, r), (r, dim)
-        _, R_context = torch.linalg.qr(factors.V.cpu().double())
+        Q, R = torch.linalg.qr(factors.U.double())  # (n, r), (r, dim)
+        R_context = torch.linalg.qr(factors.V.double(), mode="r").R
         A, S, _ = torch.linalg.svd(R @ R_context.T, full_matrices=False)
         power = torch.where(S > 1e-6 * S[0], S**spectrum, torch.zeros_like(S))
-        vectors: Floats = (Q @ (A * power) @ rotation[: len(S)]).float().numpy()
+        turned = (A * power) @ rotation[: len(S)].to(A.device)
+        vectors: Floats = (Q @ turned).float().cpu().numpy()
     return vectors

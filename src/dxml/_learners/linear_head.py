@@ -13,8 +13,10 @@ work.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numba
@@ -31,6 +33,7 @@ __all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
 
 IDLE = 1.25  # of the weights in use: the most that are stored
 TOL = np.float32(0.1)  # of a label's projected gradients
+LONG = 8192  # points of a label, from which on a CPU trains it beside a GPU
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 
 Floats = npt.NDArray[np.float32]
@@ -197,6 +200,7 @@ def fit_linear(
     duals: Floats | None = None,
     start: sp.csr_matrix | None = None,
     seed: int = 0,
+    device: str = "cpu",
     stage: str = "linear head",
     progress: Progress = SILENT,
 ) -> tuple[LinearHead, Floats]:
@@ -220,6 +224,8 @@ def fit_linear(
     start : csr_matrix of shape (n_labels, n_features), float32, optional
         Weights learnt from other points, whose multipliers stay what they are: training goes on
         from them with the points that have signs.
+    device : str
+        A GPU trains where there is no `start`, and where Triton is installed.
     """
     points = signs
     duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
@@ -233,6 +239,10 @@ def fit_linear(
     sizes = np.minimum(sizes + np.diff(known_starts), X.shape[1])
     parts = []
     n_labels = points.shape[0]
+    if device != "cpu" and start is None and n_labels and _has_triton():
+        return _fit_on_gpu(
+            X, signs, duals, use, sizes, squares, C, max_iter, prune, seed, device, stage, progress
+        )
     with progress.stage(stage, n_labels, "labels") as bar:
         first = 0
         while first < n_labels:
@@ -278,6 +288,61 @@ def fit_linear(
     return LinearHead(weights), duals
 
 
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _fit_on_gpu(
+    X: sp.csr_matrix,
+    signs: sp.csr_matrix,
+    duals: Floats,
+    use: npt.NDArray[np.bool_],
+    sizes: npt.NDArray[np.int64],
+    squares: Floats,
+    C: float,
+    max_iter: int,
+    prune: float,
+    seed: int,
+    device: str,
+    stage: str,
+    progress: Progress,
+) -> tuple[LinearHead, Floats]:
+    """The GPU trains labels of few points side by side, the CPU those of many at the same time.
+
+    A step of one label takes a GPU longer than a CPU: a label of many points would be the last.
+    """
+    from dxml._learners.linear_gpu import train_labels
+
+    long = np.flatnonzero(np.diff(signs.indptr) > LONG)
+    sizes = sizes.copy()
+    sizes[long] = 0
+    settings: dict[str, Any] = {"C": C, "max_iter": max_iter, "prune": prune}
+    with progress.stage(stage, signs.shape[0], "labels") as bar, ThreadPoolExecutor(1) as pool:
+        short = pool.submit(
+            train_labels,
+            X,
+            squares,
+            signs,
+            duals,
+            use,
+            sizes,
+            tol=float(TOL),
+            device=device,
+            bar=bar,
+            **settings,
+        )
+        if len(long):
+            places = np.concatenate([np.arange(*signs.indptr[i : i + 2]) for i in long])
+            few, fewer = fit_linear(
+                X, signs[long], rows=use, duals=duals[places], seed=seed, **settings
+            )
+        head = LinearHead(short.result())
+    if len(long):
+        head = head.replaced(long, few.weights, signs.shape[0])
+        duals[places] = fewer
+    return head, duals
+
+
 def _gather(
     room: npt.NDArray[np.int64],
     features: npt.NDArray[np.int32],
@@ -303,7 +368,7 @@ def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-u
     return sizes
 
 
-@numba.njit(cache=True, parallel=True)
+@numba.njit(cache=True, parallel=True, nogil=True)
 def _train(  # type: ignore[no-untyped-def]
     x_starts,
     x_features,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -18,6 +19,9 @@ import scipy.sparse as sp
 from dxml._core.scaling import FeatureScaler, is_dense
 from dxml._core.sparse import plain_csr
 from dxml._neighbors.index import PartitionedIndex
+
+if TYPE_CHECKING:
+    from dxml._neighbors.cosine_gpu import GpuColumns
 
 __all__ = [
     "Neighbours",
@@ -29,6 +33,7 @@ __all__ = [
     "unit_rows",
 ]
 
+GPU_PAIRS = 100_000_000  # of a query and a point, from which on a GPU is worth its start
 MIN_WEIGHT = (
     1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
 )
@@ -111,6 +116,14 @@ class Neighbours:
             self.index = PartitionedIndex.build(points.toarray(), 1, rng)
         else:
             self.columns = points.tocsc()
+        self._placed: dict[str, GpuColumns] = {}
+
+    def _on(self, device: str) -> GpuColumns:
+        if device not in self._placed:
+            from dxml._neighbors.cosine_gpu import GpuColumns
+
+            self._placed[device] = GpuColumns(self.columns, device)
+        return self._placed[device]
 
     def widened(self, n_features: int) -> Neighbours:
         """With more features, which no point has; only for sparse points."""
@@ -120,11 +133,16 @@ class Neighbours:
         wider.columns = copy(self.columns)
         wider.columns.resize(self.columns.shape[0], n_features)
         wider.columns.indptr = ends
+        wider._placed = {}
         return wider
 
-    def search(self, queries: sp.csr_matrix, n_neighbors: int) -> tuple[Ids, Floats]:
-        """As `nearest_by_cosine`."""
+    def search(
+        self, queries: sp.csr_matrix, n_neighbors: int, device: str = "cpu"
+    ) -> tuple[Ids, Floats]:
+        """As `nearest_by_cosine`, on a GPU where `device` is one and there is work for it."""
         if not self.dense:
+            if device != "cpu" and queries.shape[0] * self.points.shape[0] >= GPU_PAIRS:
+                return self._on(device).search(queries, n_neighbors)
             return nearest_by_cosine(queries, self.columns, n_neighbors)
         ids, distances = self.index.search(queries.toarray(), n_neighbors)
         cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1

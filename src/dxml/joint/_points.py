@@ -117,8 +117,8 @@ class FeatureSpace:
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
         queries = self._compared(X)
         if len(self._indices) == 1:
-            return Near(*self._indices[0][1].search(queries, n_neighbors))
-        found = [index.search(queries, n_neighbors) for _, index in self._indices]
+            return Near(*self._indices[0][1].search(queries, n_neighbors, device))
+        found = [index.search(queries, n_neighbors, device) for _, index in self._indices]
         return Near(*merge_nearest(found, [start for start, _ in self._indices], n_neighbors))
 
     def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> FeatureSpace:

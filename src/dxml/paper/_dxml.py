@@ -37,6 +37,9 @@ from dxml.topk import TopK
 __all__ = ["DXML", "mean_label_vectors"]
 
 MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
+BATCH, LARGE_BATCH = 64, 512  # points in a step, below and from `MANY_POINTS` points on
+MANY_POINTS = 100_000
+LEARNING_RATE = 0.015  # for a batch of `BATCH`
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the validation split."""
 
@@ -148,8 +151,14 @@ class DXML(Classifier):
         loss: Annotated[LossName, "distance between embedding and target"] = "smooth_l1",
         margin: Annotated[float, Range(0), "margin of the contrastive and triplet losses"] = 0.5,
         epochs: Annotated[int, Range(1), "passes over the training points"] = 60,
-        batch_size: Annotated[int, Range(1), "points in a step of SGD"] = 64,
-        learning_rate: Annotated[float, Range(0, open_low=True), "of SGD"] = 0.015,
+        batch_size: Annotated[
+            int | None, Range(1), "points in a step of SGD; None: 64, or 512 from 100,000 points on"
+        ] = None,
+        learning_rate: Annotated[
+            float | None,
+            Range(0, open_low=True),
+            "of SGD; None: 0.015 for each 64 points of a step",
+        ] = None,
         momentum: Annotated[float, Range(0, 0.999), "of SGD"] = 0.9,
         weight_decay: Annotated[float, Range(0), "of SGD"] = 5e-4,
         init_scale: Annotated[
@@ -268,6 +277,8 @@ class DXML(Classifier):
         self, X: sp.csr_matrix, targets: Floats, stage: str, progress: Progress
     ) -> tuple[FeatureEncoder, list[float]]:
         """f_x: Algorithm 1, line 4."""
+        batch_size = self.batch_size or (LARGE_BATCH if X.shape[0] >= MANY_POINTS else BATCH)
+        rate = self.learning_rate or LEARNING_RATE * batch_size / BATCH
         settings = EncoderSettings(
             hidden=self.hidden or (512 if self.n_labels_ >= MIN_LABELS_LARGE else 256),
             activation=self.activation,
@@ -275,8 +286,8 @@ class DXML(Classifier):
             loss=self.loss,
             margin=self.margin,
             epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
+            batch_size=batch_size,
+            learning_rate=rate,
             momentum=self.momentum,
             weight_decay=self.weight_decay,
             init_scale=self.init_scale,

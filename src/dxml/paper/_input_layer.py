@@ -30,6 +30,9 @@ Floats = npt.NDArray[np.float32]
 class InputLayer(Protocol):
     """X @ W for a batch of rows, and the SGD step on W."""
 
+    def start_epoch(self, batches: list[npt.NDArray[np.int64]]) -> None:
+        """Say which batches will come, in this order."""
+
     def forward(self, rows: npt.NDArray[np.int64]) -> Tensor:
         """The products of these rows, shape (B, hidden), a leaf tensor that requires a gradient."""
 
@@ -98,6 +101,9 @@ class CpuInputLayer:
         self._settings = (np.float32(rate), np.float32(momentum), np.float32(decay))
         self._columns: Any = None
 
+    def start_epoch(self, batches: list[npt.NDArray[np.int64]]) -> None:
+        """Nothing to prepare."""
+
     def forward(self, rows: npt.NDArray[np.int64]) -> Tensor:
         batch = self._x[rows]
         self._columns = batch.tocsc()
@@ -151,6 +157,9 @@ class GpuInputLayer:
         self._powers = torch.from_numpy(idle_steps(rate, momentum, decay, n)).to(device)
         self._rate, self._momentum, self._decay = rate, momentum, decay
         self._device = device
+
+    def start_epoch(self, batches: list[npt.NDArray[np.int64]]) -> None:
+        """Nothing to prepare."""
 
     def forward(self, rows: npt.NDArray[np.int64]) -> Tensor:
         total = int(self._lengths[rows].sum())

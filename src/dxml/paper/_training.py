@@ -8,7 +8,7 @@ takes longer than running them. The step is therefore captured once as a CUDA gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,21 +112,47 @@ class _SparseSteps:
         self._settings, self._generator = settings, generator
         self._optimiser = settings.optimiser(head.parameters())
         self._total = torch.zeros((), device=goals.device)
+        self._captured: dict[int, tuple[_HeadInput, torch.cuda.CUDAGraph | None]] = {}
 
     def epoch(self, batches: list[Rows]) -> Iterator[int]:
-        loss_of, device = LOSSES[self._settings.loss], self._goals.device
+        order = torch.from_numpy(np.concatenate(batches)).to(self._goals.device)
+        self._layer.start_epoch(batches)
+        first = 0
         for rows in batches:
-            product = self._layer.forward(rows)
-            goal = self._goals[torch.from_numpy(rows).to(device, non_blocking=True)]
-            noise = torch.rand(goal.shape, generator=self._generator, device=device)
-            loss = loss_of(self._head(product, noise), goal, self._settings.margin)
-            self._optimiser.zero_grad()
-            loss.backward()
-            self._optimiser.step()
-            assert product.grad is not None
-            self._layer.step(product.grad)
-            self._total += loss.detach() * len(rows)
+            step, graph = self._step_for(len(rows))
+            with torch.no_grad():
+                step.product.copy_(self._layer.forward(rows))
+            step.goal_rows.copy_(order[first : first + len(rows)])
+            step.noise.uniform_(generator=self._generator)
+            if graph is None:
+                self._run(step)
+            else:
+                graph.replay()
+            assert step.product.grad is not None
+            self._layer.step(step.product.grad)
+            first += len(rows)
             yield len(rows)
+
+    def _step_for(self, size: int) -> tuple[_HeadInput, torch.cuda.CUDAGraph | None]:
+        if size not in self._captured:
+            step = _HeadInput(size, self._settings.hidden, self._goals)
+            graph = None
+            if self._goals.is_cuda:
+                changed = [*self._head.parameters(), self._total]
+                graph = _captured(lambda: self._run(step), changed, self._optimiser)
+            self._captured[size] = step, graph
+        return self._captured[size]
+
+    def _run(self, step: _HeadInput) -> None:
+        goal = self._goals[step.goal_rows]
+        loss_of = LOSSES[self._settings.loss]
+        loss = loss_of(self._head(step.product, step.noise), goal, self._settings.margin)
+        self._optimiser.zero_grad(set_to_none=False)
+        if step.product.grad is not None:
+            step.product.grad.zero_()
+        loss.backward()
+        self._optimiser.step()
+        self._total += loss.detach() * len(goal)
 
     def total_loss(self) -> float:
         total = float(self._total)
@@ -197,24 +223,12 @@ class _DenseSteps:
         if size not in self._captured:
             capacity = max(1, int(np.sort(self._lengths)[-size:].sum()))
             step = _StepInput(size, capacity, self._w1.shape[0], self._goals)
-            graph = self._capture(step) if self._goals.is_cuda else None
+            graph = None
+            if self._goals.is_cuda:
+                changed = [self._w1, *self._head.parameters(), self._total]
+                graph = _captured(lambda: self._run(step), changed, self._optimiser)
             self._captured[size] = step, graph
         return self._captured[size]
-
-    def _capture(self, step: _StepInput) -> torch.cuda.CUDAGraph:
-        """Capture one step. The weights are restored after the warm-up steps, which train too."""
-        changed = [self._w1, *self._head.parameters(), self._total]
-        kept = [tensor.detach().clone() for tensor in changed]
-        known = {p: s["momentum_buffer"].clone() for p, s in self._optimiser.state.items()}
-
-        @torch.no_grad()
-        def put_back() -> None:
-            for tensor, value in zip(changed, kept, strict=True):
-                tensor.copy_(value)
-            for parameter, state in self._optimiser.state.items():
-                state["momentum_buffer"].copy_(known.get(parameter, torch.zeros_like(parameter)))
-
-        return capture(lambda: self._run(step), put_back)
 
     def _run(self, step: _StepInput) -> None:
         product = step.dense() @ self._w1  # (B, hidden)
@@ -233,6 +247,33 @@ class _DenseSteps:
 
     def first_weights(self) -> Floats:
         return self._w1.detach().cpu().numpy()
+
+
+def _captured(
+    run: Callable[[], None], changed: list[Tensor], optimiser: torch.optim.SGD
+) -> torch.cuda.CUDAGraph:
+    """One step as a graph. The weights are restored after the warm-up steps, which train too."""
+    kept = [tensor.detach().clone() for tensor in changed]
+    known = {p: s["momentum_buffer"].clone() for p, s in optimiser.state.items()}
+
+    @torch.no_grad()
+    def put_back() -> None:
+        for tensor, value in zip(changed, kept, strict=True):
+            tensor.copy_(value)
+        for parameter, state in optimiser.state.items():
+            state["momentum_buffer"].copy_(known.get(parameter, torch.zeros_like(parameter)))
+
+    return capture(run, put_back)
+
+
+class _HeadInput:
+    """The fixed buffers that the step of the layers after the first one reads."""
+
+    def __init__(self, size: int, hidden: int, goals: Tensor) -> None:
+        device = goals.device
+        self.product = torch.zeros(size, hidden, device=device, requires_grad=True)
+        self.goal_rows = torch.zeros(size, dtype=torch.int64, device=device)
+        self.noise = torch.zeros(size, goals.shape[1], device=device)
 
 
 class _StepInput:
@@ -324,10 +365,19 @@ def _choose_steps(
     speed = (settings.learning_rate, settings.momentum, settings.weight_decay)
     layer: InputLayer
     if goals.is_cuda:
-        layer = GpuInputLayer(X, first, *speed, n_steps, str(goals.device))
+        layer = _gpu_layer()(X, first, *speed, n_steps, str(goals.device))
     else:
         layer = CpuInputLayer(X, first, *speed, n_steps)
     return _SparseSteps(layer, head, goals, settings, generator)
+
+
+def _gpu_layer() -> Callable[..., InputLayer]:
+    """The layer by Triton's kernels, or by torch alone where Triton is not installed."""
+    try:
+        from dxml.paper._input_layer_gpu import KernelInputLayer
+    except ModuleNotFoundError:
+        return GpuInputLayer
+    return KernelInputLayer
 
 
 def _unit_scale(X: sp.csr_matrix) -> np.float32:

@@ -78,6 +78,7 @@ class LinearPart(Part):
             rows=task.rows,
             duals=start.duals if isinstance(start, LinearPart) else None,
             seed=options.seed("linear"),
+            device=options.device,
             stage=f"linear head, C = {C:g}{task.note}" if trial else "linear head",
             progress=task.progress,
         )
