@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+WORKERS ?= 2
 
 .PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
 
@@ -28,8 +29,8 @@ lint: $(READY)   ## style and spelling
 types: $(READY)  ## mypy --strict
 	$(BIN)/mypy
 
-unit: $(READY)   ## pytest; set DXML_DATA to run the tests on real data too
-	$(BIN)/python -m pytest -q
+unit: $(READY)   ## pytest on two cores (WORKERS=n: on n); set DXML_DATA to run the tests on real data too
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 	$(BIN)/python -m pytest -q -m "slow or network"

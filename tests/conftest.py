@@ -1,11 +1,42 @@
-"""The rule for tests on real data, and a tiny text encoder that the tests make themselves."""
+"""What workers side by side need, the rule for tests on real data, and a tiny text encoder."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: before torch and BLAS are loaded
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # numba's threads are counted apart
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def pytest_configure() -> None:
+    """Two workers that compile at once must not write one file of numba's cache."""
+    from numba.core.caching import IndexDataCacheFile
+
+    for name in ("load", "save"):
+        setattr(IndexDataCacheFile, name, one_at_a_time(getattr(IndexDataCacheFile, name)))
+
+
+def one_at_a_time(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of numba's cache with a lock on the folder of the cache."""
+
+    @wraps(method)
+    def locked(self: Any, *args: Any) -> Any:
+        folder = os.open(self._cache_path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            return method(self, *args)
+        finally:
+            os.close(folder)
+
+    return locked
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -24,7 +55,7 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import BertConfig, BertModel
 
-    from .deep.planting import make_tokenizer
+    from ._deep.planting import make_tokenizer
 
     folder = tmp_path_factory.mktemp("tiny-encoder")
     tokenizer = make_tokenizer()

@@ -83,7 +83,8 @@ def test_planted_communities_are_apart(n_placed: int) -> None:
 
 def test_the_same_seed_gives_the_same_map_whatever_the_threads() -> None:
     Y, _ = planted(points=300)
-    first = make_label_map(Y, n_placed=40, random_state=3)
+    with threadpool_limits(2):
+        first = make_label_map(Y, n_placed=40, random_state=3)
     with threadpool_limits(1):
         second = make_label_map(Y, n_placed=40, random_state=3)
     assert (first.positions == second.positions).all()

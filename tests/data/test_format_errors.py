@@ -66,8 +66,9 @@ HEAD = b"2 5 4\n0,1 0:1\n"
                                                "and there may be up to 2147483647. Correct the"),
         (b"1 5 2199023255552\n-7 1:1\n", "line 1: the header declares 2199023255552 labels"),
         (b"", r"a.txt: the file is empty \(0 bytes\). Download or write it again"),
-        (gzip.compress(HEAD), "line 1: expected text, found a gzip archive. Name compressed files"),
-        (lzma.compress(HEAD), "line 1: expected text, found a xz archive"),
+        pytest.param(gzip.compress(HEAD), "line 1: expected text, found a gzip archive. "
+                                          "Name compressed files", id="gzip"),
+        pytest.param(lzma.compress(HEAD), "line 1: expected text, found a xz archive", id="xz"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_named_with_its_line(tmp_path: Path, text: bytes, message: str) -> None:
