@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: before torch and BLAS are loaded
+# Set before torch, numba and BLAS are loaded. Threads that spin while they wait slow all others.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # numba's threads are counted apart
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A busy machine is no failure.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
@@ -40,13 +46,17 @@ def one_at_a_time(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `real` run where DXML_DATA names a folder, and are deselected elsewhere."""
-    if os.environ.get("DXML_DATA"):
-        return
+    """Tests marked `real` run where DXML_DATA names a folder, and are deselected elsewhere.
+
+    They take longest and run first, so that no worker is left with one at the end.
+    """
     real = [item for item in items if item.get_closest_marker("real")]
-    if real:
+    others = [item for item in items if not item.get_closest_marker("real")]
+    if os.environ.get("DXML_DATA"):
+        items[:] = real + others
+    elif real:
         config.hook.pytest_deselected(items=real)
-        items[:] = [item for item in items if not item.get_closest_marker("real")]
+        items[:] = others
 
 
 @pytest.fixture(scope="session")

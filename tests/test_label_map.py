@@ -44,7 +44,7 @@ def brute_force(Y: np.ndarray, n_related: int) -> list[list[tuple[int, float]]]:
     return found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 8]))
 def test_related_labels_are_those_of_brute_force(seed: int, n_related: int) -> None:
     Y = np.random.default_rng(seed).random((30, 9)) < 0.2

@@ -29,7 +29,7 @@ def brute_force(queries: np.ndarray, points: np.ndarray, k: int) -> np.ndarray:
     return np.where(np.take_along_axis(cosines, order, axis=1) > 0, order, -1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(1, 40), st.integers(0)
 )

@@ -188,9 +188,7 @@ def datasets(draw: st.DrawFn) -> Dataset:
     + [f"x.txt{s},y.txt{s}" for s in COMPRESS]
     + ["p.npz,q.npz", "folder"],
 )
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(dataset=datasets())
 def test_round_trip_is_exact(tmp_path: Path, path: str, dataset: Dataset) -> None:
     full = ",".join(str(tmp_path / part) for part in path.split(","))
@@ -265,9 +263,7 @@ DECIMALS = st.one_of(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_kernel_agrees_with_a_naive_parser(tmp_path: Path, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 5))

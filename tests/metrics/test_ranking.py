@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from napkinxc import metrics as napkinxc
 from sklearn.preprocessing import normalize
@@ -15,8 +15,6 @@ from sklearn.preprocessing import normalize
 from dxml import metrics
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK, tie_order, topk_from_csr
-
-untimed = settings(deadline=None)  # a busy machine is no failure
 
 PLAIN = {
     "P": metrics.precision_at_k,
@@ -247,7 +245,6 @@ def to_csr(truth, n_labels):
     return sp.csr_matrix(matrix)
 
 
-@untimed
 @given(cases())
 def test_agrees_with_the_oracle_at_every_place(case):
     truth, ranking, k, weights, n_labels = case
@@ -262,7 +259,6 @@ def test_agrees_with_the_oracle_at_every_place(case):
 # ---------------------------------------------------------------- relations
 
 
-@untimed
 @given(cases())
 def test_at_one_place_gain_and_precision_are_the_same(case):
     truth, ranking, k, weights, n_labels = case
@@ -271,7 +267,6 @@ def test_at_one_place_gain_and_precision_are_the_same(case):
     assert values["PSP"][0] == values["PSnDCG"][0]
 
 
-@untimed
 @given(cases(), st.randoms(use_true_random=False))
 def test_the_order_of_points_and_the_numbering_of_labels_do_not_matter(case, random):
     truth, ranking, k, weights, n_labels = case
@@ -284,7 +279,6 @@ def test_the_order_of_points_and_the_numbering_of_labels_do_not_matter(case, ran
         np.testing.assert_allclose(moved[name], value, rtol=1e-12, err_msg=name)
 
 
-@untimed
 @given(cases())
 def test_values_lie_between_0_and_1(case):
     truth, ranking, k, weights, n_labels = case
@@ -293,7 +287,6 @@ def test_values_lie_between_0_and_1(case):
         assert value.max() <= 1 + 1e-12, name
 
 
-@untimed
 @given(cases())
 def test_equal_weights_make_psndcg_of_labelled_points_the_ndcg(case):
     truth, ranking, k, _, n_labels = case
@@ -306,7 +299,6 @@ def test_equal_weights_make_psndcg_of_labelled_points_the_ndcg(case):
     )
 
 
-@untimed
 @given(cases())
 def test_a_perfect_ranking_scores_1(case):
     truth, _, k, weights, n_labels = case

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +38,15 @@ def make_texts(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
     names = [rng.choice(sorted(SIGNS)) for _ in range(n)]
     texts = [" ".join(rng.sample(SIGNS[name], 2) + rng.sample(FILLING, 5)) for name in names]
     return texts, [[name] for name in names]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def uncollected() -> Iterator[None]:
+    """A service that starts in this process leaves the garbage of all the tests before it."""
+    quick = SimpleNamespace(collect=lambda: 0, freeze=gc.freeze, unfreeze=gc.unfreeze)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dxml.service.app.gc", quick)
+        yield
 
 
 @pytest.fixture(scope="session")

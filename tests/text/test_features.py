@@ -6,7 +6,6 @@ from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -136,7 +135,6 @@ def test_scikit_learn_gives_the_same(settings: dict[str, int]) -> None:
     np.testing.assert_allclose(lengths[np.diff(fitted.indptr) > 0], 1, rtol=1e-6)
 
 
-@hypothesis.settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=6), st.booleans())
 def test_any_text_gives_what_scikit_learn_gives(texts: list[str], grams: bool) -> None:
     texts = [*texts, "aa bb", "aa cc"]
