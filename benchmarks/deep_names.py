@@ -9,11 +9,11 @@ are texts held out of the training part; test texts are never read.
 
 1. Texts that carry a hidden label: P@k and recall@k of the hidden labels, by the names nearest to
    the text, among all labels and among the hidden ones, beside tf-idf cosines of text and name.
-2. What it costs the other labels. Hidden labels enter the ranking with a probability that a
-   logistic regression gives their name scores: P@k of all labels with them and without, on texts
-   that carry a hidden label and on those that do not. It is learnt on one half of the held-out
+2. What it costs the other labels: P@k of all labels on texts that carry a hidden label and on
+   those that do not, ranked by the model without hidden labels, by the model itself, and beside it
+   by two other ways to a probability of a name's score. They are learnt on one half of the held-out
    texts and used on the other, from labels that were trained ("seen") and from hidden labels other
-   than those it is used for ("hidden"). A new label has only the first.
+   than those they are used for ("hidden").
 3. With ``--compare`` the same is trained without names, without the encoder, and on all labels:
    P@k of the labels that were not hidden.
 """
@@ -23,7 +23,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,24 +178,36 @@ def word_scores(case: Case, texts: list[str]) -> Floats:
 
 def costs(case: Case, model: Joint, head: DeepHead, tokens: Tokens, device: torch.device) -> Scores:
     """All labels ranked by the model alone, and with hidden labels by their names."""
-    ranked = model.predict_topk(case.held_X, KS[-1], texts=case.held_texts)
+    given = model.predict_topk(case.held_X, KS[-1], texts=case.held_texts)
+    ranked = without_names(model).predict_topk(case.held_X, KS[-1], texts=case.held_texts)
     hidden = np.flatnonzero(case.hidden)
     near = name_scores(head, tokens, hidden, device)
-    chances = {
+    chances: dict[str, Floats | None] = {
         "none": np.zeros_like(near),
+        "the model itself": None,
         "seen": _chances_by_seen(case, head, tokens, near, device),
         "hidden": _chances_by_hidden(case, near),
     }
     carries = np.diff(only(case.held_Y, case.hidden).indptr) > 0
     scores: Scores = {}
     for by, chance in chances.items():
-        mixed = merged(ranked, best(chance, hidden, least=0))
-        what = "ranked without hidden labels" if by == "none" else f"with them, learnt from {by}"
+        mixed = given if chance is None else merged(ranked, best(chance, hidden, least=0))
+        what = "ranked without hidden labels" if by == "none" else f"with them, by {by}"
         for where, rows in (("carry one", carries), ("carry none", ~carries)):
             rows_ = np.flatnonzero(rows)
             own = TopK(mixed.indices[rows_], mixed.scores[rows_])
             scores |= measured(f"all labels of texts that {where}, {what}", case.held_Y[rows_], own)
     return scores
+
+
+def without_names(model: Joint) -> Joint:
+    """The same model, which does not predict labels without an example."""
+    silent, ensemble = copy(model), model._ensemble
+    part = ensemble.parts["deep"]
+    assert isinstance(part, DeepPart)
+    parts = {**ensemble.parts, "deep": replace(part, name_line=None)}
+    silent._ensemble = replace(ensemble, parts=parts)
+    return silent
 
 
 def merged(first: TopK, second: TopK) -> TopK:

@@ -45,6 +45,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "_deep/effects": "_deep/test_head",
     "_deep/growing": "_deep/test_head",
     "_deep/label_heads": "_deep/test_training",
+    "_deep/name_line": "_deep/test_unseen",
     "_deep/names": "_deep/test_training",
     "_deep/optimising": "_deep/test_training",
     "_deep/plan": "_deep/test_batches",

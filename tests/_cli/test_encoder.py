@@ -16,7 +16,7 @@ from dxml.joint.parts import _deep as deep
 from dxml.service._engine import Engine, Wanted
 from dxml.tagging._tagger import TextTagger
 
-from ..deep.planting import FILLER, TINY, WORDS
+from .._deep.planting import FILLER, TINY, WORDS
 from .asking import fails, run
 
 COLUMNS = ["--text", "text", "--labels", "tags", "--device", "cpu", "--set", "width=0"]

@@ -127,11 +127,32 @@ class DeepHead:
         return pair_scores(vectors, names, None, pairs.indptr, pairs.indices)
 
     def nearest_names(
-        self, tokens: Tokens, k: int, device: torch.device = CPU
+        self,
+        tokens: Tokens,
+        k: int,
+        device: torch.device = CPU,
+        *,
+        among: npt.NDArray[np.int64] | None = None,
     ) -> tuple[Ids, Floats]:
-        """The k labels whose names are nearest and their `name_scores`, best first."""
+        """The k labels whose names are nearest and their `name_scores`, best first.
+
+        Parameters
+        ----------
+        among : int64 array, optional
+            Labels that are looked at; the ids are then places in it.
+        """
         vectors = SCALE * self._embedded(tokens, device)
-        return best_labels(vectors, self._names_on(device), None, k)
+        names = self._names_on(device)
+        if among is not None:
+            names = names[torch.from_numpy(among).to(device)]
+        return best_labels(vectors, names, None, k)
+
+    @property
+    def named(self) -> npt.NDArray[np.bool_]:
+        """Which labels have a name that was read."""
+        if self.names is None:
+            return np.zeros(self.n_labels, dtype=bool)
+        return np.asarray(self.names.any(axis=1))
 
     def effects(
         self, text: str, labels: Sequence[int], device: torch.device = CPU

@@ -30,7 +30,7 @@ from dxml.joint._plan import Plan
 from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._linear import DEFAULT_C, LinearPart
 from dxml.joint.parts._wide import WidePart
-from dxml.joint.parts.protocol import Part
+from dxml.joint.parts.protocol import Part, Query
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
 
@@ -65,6 +65,12 @@ class Answering(Classifier):
     @property
     def parts_(self) -> Mapping[str, Part]:
         return self._ensemble.parts
+
+    @property
+    def names_suffice(self) -> bool:
+        """Whether labels without an example can be predicted by their names."""
+        deep = self.parts_.get(DeepPart.name)
+        return isinstance(deep, DeepPart) and deep.name_line is not None
 
     @property
     def train_features_(self) -> sp.csr_matrix:
@@ -146,7 +152,22 @@ class Answering(Classifier):
             most = np.argsort(self._tie_place)[:k]
             ranking.indices[alone] = most
             probability[alone] = self.label_frequency_[most] / self.n_samples_
-        return TopK(ranking.indices, probability)
+        return self._with_unseen(TopK(ranking.indices, probability), query)
+
+    def _with_unseen(self, ranking: TopK, query: Query) -> TopK:
+        """With labels that no known point carries, where a part can tell them."""
+        for part in self.parts_.values():
+            found = part.unseen(query, ranking.k)
+            if found is not None:
+                known = ranking.indices
+                carried = (known >= 0) & query.known.carried[np.maximum(known, 0)]
+                ids = np.concatenate([known, found[0]], axis=1)
+                scores = np.concatenate([np.where(carried, ranking.scores, -1), found[1]], axis=1)
+                best = np.argsort(-scores, axis=1, kind="stable")[:, : ranking.k]
+                scores = np.take_along_axis(scores, best, axis=1)
+                ids = np.where(scores >= 0, np.take_along_axis(ids, best, axis=1), np.int32(-1))
+                ranking = TopK(ids, np.maximum(scores, 0))
+        return ranking
 
     def predict(self, X: Any, k: int | None = None, *, threshold: float | None = None) -> Any:
         """Labels of each point, in the form that `fit` was given.

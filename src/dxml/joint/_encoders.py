@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from dxml.joint._sizes import MANY_TEXTS
 from dxml.joint.parts.protocol import Options
 from dxml.progress import Progress
 
-__all__ = ["open_encoder"]
+__all__ = ["encoder_folder", "open_encoder"]
 
 
 class Asked(Protocol):
@@ -39,13 +40,11 @@ def open_encoder(
 
     Options stay as they are, and there are no texts, where there is no encoder.
     """
-    if asked.encoder == "none" or (asked.encoder == "auto" and options.device == "cpu"):
-        return options, None, None
-    from dxml._deep.checkpoints import find_weights, open_pretrained
-
-    folder = find_weights(asked.encoder, gpu=options.device != "cpu")
+    folder = encoder_folder(asked.encoder, options.device)
     if folder is None:
         return options, None, None
+    from dxml._deep.checkpoints import open_pretrained
+
     if len(texts) != Y.shape[0]:
         raise DataFormatError(f"expected a text for each of {Y.shape[0]} points, got {len(texts)}.")
     if label_texts is not None and len(label_texts) != Y.shape[1]:
@@ -59,6 +58,15 @@ def open_encoder(
     if options.device == "cpu":
         _check_cost(asked, options, read, Y)
     return options, read, None if label_texts is None else encoder.reader.read(label_texts)
+
+
+def encoder_folder(encoder: str, device: str) -> Path | None:
+    """Where the weights of an encoder are; None where there is to be none."""
+    if encoder == "none" or (encoder == "auto" and device == "cpu"):
+        return None
+    from dxml._deep.checkpoints import find_weights
+
+    return find_weights(encoder, gpu=device != "cpu")
 
 
 def _check_cost(asked: Asked, options: Options, texts: Tokens, Y: sp.csr_matrix) -> None:

@@ -24,7 +24,7 @@ from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._deep.resuming import Keep
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import ParameterError
-from dxml.joint._encoders import open_encoder
+from dxml.joint._encoders import encoder_folder, open_encoder
 from dxml.joint._fitting import fit_ensemble
 from dxml.joint._held_out import MOST_FOLDS, hold_out
 from dxml.joint._learning import Teachable
@@ -207,6 +207,11 @@ class Joint(Teachable):
             self._fit_points(X, Y, texts, label_texts, keep, progress)
 
         return self._fit_by(fit, X, Y, progress)
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether `fit` with texts trains an encoder."""
+        return encoder_folder(self.encoder, resolve_device(self.device)) is not None
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self._fit_points(X, Y, None, None, None, progress)

@@ -166,7 +166,8 @@ class TextTagger:
             What to call the texts in explanations, each by another name; "0", "1", … by default.
         label_info : path, frame, dict of lists or Thesaurus, optional
             Descriptions and parents of labels, as `dxml.tagging._thesaurus.read_thesaurus` reads
-            them.
+            them. A model with an encoder can also predict its labels that no text carries, by
+            their names.
         learn_descriptions : bool
             Whether the descriptions of labels that fewer than 5 texts carry, or none, are learnt as
             texts that carry them; their ids are "label:" and the name.
@@ -184,7 +185,7 @@ class TextTagger:
         described = thesaurus.as_texts(rows, FEW) if thesaurus and learn_descriptions else {}
         more = [f"label:{name}" for name in described]
         checked_ids([*ids, *more], len(ids) + len(more), ())
-        names = sorted(set().union(*rows))
+        names = sorted(set().union(*rows, _named_only(thesaurus, self.model)))
         features, model = clone(self.features), clone(self.model)  # nothing changes by halves
         timer = StageTimer(progress)
         X = features.fit_transform([*texts, *described.values()], progress=timer)
@@ -287,7 +288,8 @@ class TextTagger:
         known, frequency = self._known, self.model.label_frequency_
         if isinstance(top, bool) or not hasattr(top, "__index__") or top < 1:
             raise DataFormatError(f"top must be a whole number, 1 or more, got {top!r}.")
-        lost = int((frequency == 0).sum())  # labels whose last text was forgotten
+        # Labels whose last text was forgotten, where a name alone is not enough.
+        lost = 0 if self.model.names_suffice else int((frequency == 0).sum())
         depth = min(top + lost, len(known.names))
         rows = self.features.transform(texts)
         ranking = self.model.predict_topk(rows, depth, texts=texts, progress=progress)
@@ -524,6 +526,11 @@ class TextTagger:
                 "this TextTagger has not been fitted. Call fit(texts, labels) or load(folder)."
             )
         return self._points
+
+
+def _named_only(thesaurus: Thesaurus | None, model: Joint) -> Iterable[str]:
+    """Labels that have a name and may have no example: a model that reads texts can tell them."""
+    return thesaurus if thesaurus is not None and model.reads_texts else ()
 
 
 def _checked_columns(saved: Mapping[str, Any]) -> Columns:

@@ -13,6 +13,8 @@ import pytest
 
 from dxml import TextTagger
 from dxml._deep import open_pretrained
+from dxml._deep import unseen as unseen_module
+from dxml._deep.name_line import NameLine
 from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint import Joint
@@ -22,7 +24,7 @@ from dxml.joint.parts._deep import DeepPart
 from dxml.progress import SILENT, Progress, Stage
 from dxml.text import TextFeatures
 
-from ...deep.planting import TINY, WORDS, Planted, plant
+from ..._deep.planting import TINY, WORDS, Planted, plant
 
 EPOCHS = 8
 
@@ -246,3 +248,57 @@ def test_there_is_nothing_to_resume_without_a_folder(
 ) -> None:
     with pytest.raises(ParameterError, match="resume needs checkpoint"):
         trained(encoder_folder, planted[0], resume=True)
+
+
+HIDDEN = WORDS[:2]
+
+
+@pytest.fixture(scope="module")
+def without_examples(encoder_folder: Path, planted: tuple[Planted, Planted]) -> TextTagger:
+    """Trained on texts that carry none of two labels, whose names it is given."""
+    rows = names_of(planted[0])
+    kept = [i for i, row in enumerate(rows) if not set(row) & set(HIDDEN)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SETTINGS", replace(TINY, name_every=1))
+        patch.setattr(unseen_module, "FEW", (0, 1000))  # there are no rare labels among sixteen
+        return tagger(encoder_folder).fit(
+            [planted[0].texts[i] for i in kept],
+            [rows[i] for i in kept],
+            label_info={"name": WORDS, "description": [""] * len(WORDS)},
+        )
+
+
+def test_labels_without_an_example_are_ranked_by_their_names(
+    without_examples: TextTagger, planted: tuple[Planted, Planted], tmp_path: Path
+) -> None:
+    part = without_examples.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and part.name_line is not None
+    assert set(HIDDEN) <= set(without_examples.labels_)
+    sure = replace(part, name_line=NameLine(1.0, 0.0))
+    without_examples.model.parts_["deep"] = sure  # type: ignore[index]
+    ranking = without_examples.rank(planted[1].texts, len(WORDS))
+    names = [{without_examples.labels_[i] for i in row if i >= 0} for row in ranking.indices]
+    assert all(set(HIDDEN) <= row for row in names)
+    assert all(len(row) == len(WORDS) for row in names)  # each label once
+    assert (np.diff(ranking.scores, axis=1) <= 0).all()
+    labels = np.array([without_examples.labels_.index(name) for name in HIDDEN])
+    tokens = part.head.reader.read(planted[1].texts)
+    nearest, scores = part.head.nearest_names(tokens, 1, among=labels)
+    places = (ranking.indices == labels[nearest[:, 0]][:, None]).argmax(axis=1)
+    given = ranking.scores[np.arange(len(places)), places]
+    assert np.allclose(given, 1 / (1 + np.exp(-scores[:, 0])), atol=1e-5)
+    without_examples.save(tmp_path / "model")
+    again = TextTagger.load(tmp_path / "model").rank(planted[1].texts, len(WORDS))
+    assert np.array_equal(again.indices, ranking.indices)
+
+
+def test_without_a_line_labels_without_an_example_are_not_named(
+    without_examples: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    part = without_examples.model.parts_["deep"]
+    assert isinstance(part, DeepPart)
+    silent = replace(part, name_line=None)
+    without_examples.model.parts_["deep"] = silent  # type: ignore[index]
+    best = without_examples.rank(planted[1].texts, 3).indices
+    assert not {without_examples.labels_[i] for i in best.ravel()} & set(HIDDEN)
+    without_examples.model.parts_["deep"] = part  # type: ignore[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,15 +10,26 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays, whole
+from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.precision import Precision
+from dxml._deep.name_line import NameLine
 from dxml._deep.settings import DeepSettings
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import DataFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
 from dxml.joint._sizes import MANY_TEXTS
-from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import (
+    Lesson,
+    Named,
+    Options,
+    Part,
+    Query,
+    Settings,
+    Shape,
+    Task,
+    Trial,
+)
 
 if TYPE_CHECKING:
     from dxml._deep.head import DeepHead
@@ -47,6 +58,8 @@ class DeepPart(Part):
         Of the known points.
     epochs : int
         Of its first training.
+    name_line : NameLine or None
+        By which labels without an example are predicted; None: they are not.
     """
 
     name: ClassVar[str] = "deep"
@@ -57,6 +70,7 @@ class DeepPart(Part):
     head: DeepHead
     texts: Tokens = field(repr=False)
     epochs: int
+    name_line: NameLine | None = None
 
     @classmethod
     def plan(
@@ -93,7 +107,23 @@ class DeepPart(Part):
             note=task.note,
             progress=task.progress,
         )
-        return cls(head, texts, epochs)
+        return cls(head, texts, epochs, start.name_line if isinstance(start, DeepPart) else None)
+
+    @classmethod
+    def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
+        """One trial; its held-out texts also tell how far names alone can be trusted."""
+        import torch
+
+        from dxml._deep.unseen import fit_name_line
+
+        trial = trials[0]
+        part = cls.fit(trial.task, settings)
+        assert trial.texts is not None
+        learnt = np.bincount(trial.task.learnt[1].indices, minlength=trial.Y.shape[1])
+        device = torch.device(trial.task.options.device)
+        line = fit_name_line(part.head, trial.texts, trial.Y, learnt, device)
+        others = [cls.fit(each.task, settings) for each in trials[1:]]
+        return settings, [replace(part, name_line=line), *others]
 
     @property
     def settings(self) -> Settings:
@@ -119,6 +149,17 @@ class DeepPart(Part):
 
         weight, bias = self.head.placed(torch.device(query.device))
         return best_labels(self._hidden(query), weight, bias, size)[0]
+
+    def unseen(self, query: Query, size: int) -> tuple[npt.NDArray[np.int32], Floats] | None:
+        """The labels without an example whose names are nearest to the texts."""
+        import torch
+
+        new = np.flatnonzero(~query.known.carried & self.head.named)
+        if self.name_line is None or query.texts is None or not len(new):
+            return None
+        device = torch.device(query.device)
+        found, scores = self.head.nearest_names(query.texts, size, device, among=new)
+        return new.astype(np.int32)[found], self.name_line.probability(scores)
 
     def _hidden(self, query: Query) -> Any:
         """The hidden vectors of the query's texts, computed once."""
@@ -181,7 +222,8 @@ class DeepPart(Part):
         arrays = self.head.arrays()
         arrays["deep.text_ids"] = ids.astype(np.uint16) if small else ids
         arrays["deep.text_ends"] = self.texts.ends
-        return dict(self.settings), arrays
+        line = {} if self.name_line is None else {"name_line": list(self.name_line)}
+        return {**self.settings, **line}, arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
@@ -190,7 +232,11 @@ class DeepPart(Part):
         head = DeepHead.from_arrays(arrays, known.n_labels)
         ids = arrays.token_ids("deep.text_ids", below=head.reader.size)
         ends = arrays.starts("deep.text_ends", known.n_points, len(ids))
-        return cls(head, Tokens(ids.astype(np.int32), ends), whole(config, "epochs", 1))
+        line = None
+        if "name_line" in config:
+            slope, bias = reals(config["name_line"], "name_line")
+            line = NameLine(slope, bias)
+        return cls(head, Tokens(ids.astype(np.int32), ends), whole(config, "epochs", 1), line)
 
 
 def _place_of(task: Task) -> Keep | None:

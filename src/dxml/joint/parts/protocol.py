@@ -49,6 +49,7 @@ __all__ = [
 Named = dict[str, npt.NDArray[Any]]
 """Arrays by name, to be written."""
 Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 Settings = Mapping[str, Any]
 """Of one part: JSON values by name."""
@@ -354,6 +355,13 @@ class Part(ABC):
 
     def propose(self, query: Query, size: int) -> npt.NDArray[np.int32] | None:
         """Candidate labels beside those of the neighbours, (n_samples, size); None: it has none."""
+        return None
+
+    def unseen(self, query: Query, size: int) -> tuple[Ids, Floats] | None:
+        """Labels that no known point carries and their probabilities, (n_samples, size) each.
+
+        None: it cannot tell them.
+        """
         return None
 
     def add(self, lesson: Lesson) -> Part:
