@@ -37,3 +37,11 @@ def test_a_twin_has_the_shape_of_its_original() -> None:
     assert (train.n_features, train.n_labels) == (1836, 159)
     assert n_splits("twin:bibtex") == 1 and n_splits("bibtex") == 10
     assert np.diff(train.Y.indptr).mean() > 1.5
+
+
+def test_a_twin_is_cut_as_its_original() -> None:
+    train, test = load_parts("twin:wiki10-31k,share=0.02", 1)
+    assert (train.n_samples, test.n_samples) == (283, 132)
+    train, test = load_parts("twin:wiki10-31k,share=0.02,n_test=20,noise=0.9", 1)
+    assert (train.n_samples, test.n_samples) == (283, 20)
+    assert (train.n_features, train.n_labels) == (2039, 619)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dxml.data import Dataset, make_planted, make_twin, train_test
+from dxml.data import Dataset, make_planted, train_test
 from dxml.exceptions import ParameterError
 
 
@@ -71,14 +71,6 @@ def test_extremes_of_density(labels: float, features: float) -> None:
     assert found["labels a point"] == pytest.approx(labels, abs=0.05)
     assert found["features a point"] == pytest.approx(features, abs=0.05)
     assert np.isfinite(data.X.data).all()
-
-
-def test_a_twin_has_the_registered_shape() -> None:
-    twin = make_twin("wiki10-31k", n_samples=300)
-    assert (twin.X.shape, twin.Y.shape) == ((300, 101_938), (300, 30_938))
-    assert twin.describe()["labels a point"] == pytest.approx(18.64, rel=0.05)
-    assert twin.name == "wiki10-31k-twin"
-    assert make_twin("bibtex").n_samples == 4880
 
 
 def test_train_test_cuts_once(planted: Dataset) -> None:

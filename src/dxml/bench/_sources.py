@@ -1,7 +1,8 @@
 """The data of a run: a registered data set, or generated data named by its recipe.
 
 ``bibtex`` is registered; ``planted:n_samples=600,n_features=200,n_labels=30`` and
-``twin:eurlex-4k,n_samples=2000`` are generated. Of generated data the split number seeds the cut.
+``twin:eurlex-4k,share=0.1`` are generated. Of generated data the split number seeds the cut.
+A twin has as many training and test points as its original, unless ``n_samples`` says otherwise.
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ def n_splits(name: str) -> int:
 def _generate(recipe: str, split: int) -> tuple[Dataset, Dataset]:
     kind, settings = _parse(recipe)
     n_test = settings.pop("n_test", None)
+    if kind == "twin" and "n_samples" not in settings:
+        original, share = lookup(settings["name"]), settings.get("share", 1.0)
+        n_test = round(original.n_test * share) if n_test is None else n_test
+        settings["n_samples"] = round(original.n_train * share) + int(n_test)
     points = _MAKERS[kind](**settings)
     n_test = max(1, round(points.n_samples * TEST_SHARE)) if n_test is None else int(n_test)
     return train_test(points, n_test, random_state=split)

@@ -22,7 +22,8 @@ from dxml.data._registry import (
     lookup,
 )
 from dxml.data._splits import read_split
-from dxml.data._synthetic import make_planted, make_twin, train_test
+from dxml.data._synthetic import make_planted, train_test
+from dxml.data._twins import make_twin
 
 __all__ = [
     "REGISTRY",

@@ -16,10 +16,9 @@ from scipy.sparse import csr_matrix
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import below, star, unit, xorshift
 from dxml.data._dataset import Dataset
-from dxml.data._registry import lookup
 from dxml.exceptions import ParameterError
 
-__all__ = ["make_planted", "make_twin", "train_test", "train_test_rows"]
+__all__ = ["make_planted", "train_test", "train_test_rows"]
 
 _SAME_GROUP_CHANCE = 0.8  # that a point's next label is from the group of one it has
 _MAX_DRAWS = 20  # before a label or feature is drawn uniformly
@@ -203,36 +202,6 @@ def make_planted(
     X.sort_indices()
     Y.sort_indices()
     return Dataset(X, Y, name="planted")
-
-
-def make_twin(
-    name: str,
-    n_samples: int | None = None,
-    power: float = 1.0,
-    noise: float = 0.1,
-    random_state: int | None = 0,
-) -> Dataset:
-    """Planted data of the same shape as a registered data set.
-
-    Parameters
-    ----------
-    name : str
-        A key of `dxml.data.REGISTRY`.
-    n_samples : int, optional
-        Number of points; that of the data set's train part by default.
-    """
-    info = lookup(name)
-    planted = make_planted(
-        info.n_train if n_samples is None else n_samples,
-        info.n_features,
-        info.n_labels,
-        info.labels_per_point,
-        info.features_per_point,
-        power,
-        noise,
-        random_state,
-    )
-    return Dataset(planted.X, planted.Y, f"{info.name}-twin", propensity=info.propensity)
 
 
 def train_test(

@@ -1,0 +1,578 @@
+"""Twins: generated data of a registered data set's shape, and about as difficult.
+
+A label belongs to a topic, a group of labels that occur together. A topic has words, a label has
+words of its own, and all words come from one vocabulary, in which few are frequent. A point draws a
+topic, most of its labels from it and the others from all labels. Then it draws its words: common
+ones, words of its labels and of their topics, and words of a topic that it is not about. Some
+points are revisions of an earlier one and keep a part of its labels and words. Last, some labels
+are exchanged for others of their topic, and some are lost, rare ones more often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from dxml._core.random import spawn, spawn_seed
+from dxml._core.random_numba import below, next_bits, unit
+from dxml.data._dataset import Dataset
+from dxml.data._registry import lookup
+from dxml.exceptions import ParameterError
+
+__all__ = ["TRAITS", "Traits", "make_documents", "make_twin"]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What makes generated documents easy or difficult.
+
+    Attributes
+    ----------
+    head : float in 0..1
+        Share of the points that carry the most frequent label.
+    noise : float in 0..1
+        Share of the words that are common ones, which say nothing of the labels.
+    distraction : float in 0..1
+        Share of the other words that are those of a topic which none of the labels is about.
+    overlap : float in 0..1
+        Share of the remaining words that are those of a label's topic rather than its own.
+    label_noise : float in 0..1
+        Share of the labels that are exchanged for another one of the topic.
+    missing : float in 0..1
+        Share of the true labels that are lost, most of them rare ones.
+    copies : float in 0..1
+        Share of the points that are revisions of another point.
+    label_spread, length_spread : float
+        Standard deviation of the logarithm of a point's number of labels and of features.
+    """
+
+    head: float = 0.1
+    noise: float = 0.5
+    distraction: float = 0.0
+    overlap: float = 0.5
+    label_noise: float = 0.1
+    missing: float = 0.1
+    copies: float = 0.2
+    label_spread: float = 0.3
+    length_spread: float = 0.6
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, most = getattr(self, field.name), 3 if field.name.endswith("spread") else 1
+            if not 0 <= value <= most:
+                raise ParameterError(f"{field.name} must be in 0..{most}, got {value!r}.")
+
+
+TRAITS: dict[str, Traits] = {
+    "eurlex-4k": Traits(head=0.065, label_noise=0.15, distraction=0.1, label_spread=0.2),
+    "tibkat-gnd": Traits(head=0.014, noise=0.6, label_noise=0.2, missing=0.2, label_spread=0.6),
+    "wiki10-31k": Traits(head=0.8, label_noise=0.3, missing=0.2, distraction=0.1),
+    "delicious-200k": Traits(
+        head=0.33, noise=0.6, distraction=0.3, label_noise=0.7, missing=0.4, label_spread=1.5
+    ),
+    "amazon-670k": Traits(
+        head=0.0037, noise=0.35, distraction=0.25, overlap=0.4, label_noise=0.15, label_spread=0.8
+    ),
+}
+"""Data set → the traits with which methods score on its twin about as on the data set itself."""
+
+_SAME_TOPIC = 0.8  # of a point's labels are from its topic
+_TOPIC_SIZE = 4  # labels of a topic, as a multiple of a point's
+_WORDS = 1.5  # words of a label, as a multiple of its share of a point's
+_KEPT_LABELS = 0.8  # of an earlier point's labels that a revision keeps
+_KEPT_WORDS = 0.6
+_MAX_DRAWS = 20  # before a label or word is drawn uniformly
+_COMMON = 10.0  # words before the power law of the common words sets in
+
+
+@njit(cache=True)
+def _uniform(state: NDArray[np.uint64]) -> float:
+    return unit(next_bits(state))
+
+
+@njit(cache=True)
+def _below(state: NDArray[np.uint64], n: int) -> int:
+    return below(next_bits(state), n)
+
+
+@njit(cache=True)
+def _front(state: NDArray[np.uint64], n: int) -> int:
+    """A number in 0..n - 1; r comes with a chance in proportion to the square root of 1 / r."""
+    u = _uniform(state)
+    return int(n * u * u)
+
+
+@njit(cache=True)
+def _about(state: NDArray[np.uint64], mean: float) -> float:
+    """A share in 0..1 with that mean: a power of a uniform number."""
+    return _uniform(state) ** ((1 - mean) / mean) if mean > 0 else 0.0
+
+
+@njit(cache=True)
+def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
+    """Draw a number in first..stop - 1; `ends` are cumulative weights."""
+    low = ends[first - 1] if first > 0 else 0.0
+    u = low + _uniform(state) * (ends[stop - 1] - low)
+    place: int = first + np.searchsorted(ends[first:stop], u, side="right")
+    return min(place, stop - 1)
+
+
+@njit(cache=True)
+def _true_labels(
+    row_ends: NDArray[np.int64],
+    parents: NDArray[np.int64],
+    ends: NDArray[np.float64],
+    topic_ends: NDArray[np.float64],
+    same: float,
+    size: int,
+    seed: int,
+) -> NDArray[np.int32]:
+    """Distinct labels of every point; labels of a topic are consecutive numbers."""
+    n_labels = ends.size
+    state = np.array([np.uint64(seed)])
+    seen = np.full(n_labels, -1, np.int64)
+    labels = np.empty(row_ends[-1], np.int32)
+    for row in range(row_ends.size - 1):
+        n, stop, parent = row_ends[row], row_ends[row + 1], parents[row]
+        if parent >= 0:
+            for i in range(row_ends[parent], row_ends[parent + 1]):
+                if n < stop and _uniform(state) < _KEPT_LABELS:
+                    seen[labels[i]] = row
+                    labels[n] = labels[i]
+                    n += 1
+            first = labels[row_ends[parent]] // size * size
+        else:
+            first = _draw(state, topic_ends, 0, n_labels) // size * size
+        tries = 0
+        while n < stop:
+            if tries > _MAX_DRAWS:
+                label = _below(state, n_labels)
+            elif _uniform(state) < same:
+                label = _draw(state, topic_ends, first, min(first + size, n_labels))
+            else:
+                label = _draw(state, ends, 0, n_labels)
+            tries += 1
+            if seen[label] != row:
+                seen[label] = row
+                labels[n] = label
+                n += 1
+                tries = 0
+    return labels
+
+
+@njit(cache=True)
+def _words(
+    row_ends: NDArray[np.int64],
+    parents: NDArray[np.int64],
+    label_ends: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    own: NDArray[np.int32],
+    shared: NDArray[np.int32],
+    size: int,
+    n_words: int,
+    noise: float,
+    distraction: float,
+    overlap: float,
+    seed: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Distinct words of every point, and how often each was drawn."""
+    state = np.array([np.uint64(seed)])
+    draws = np.zeros(n_words, np.int32)
+    words = np.empty(row_ends[-1], np.int32)
+    counts = np.empty(row_ends[-1], np.float32)
+    spread = np.log1p(n_words / _COMMON)
+    for row in range(row_ends.size - 1):
+        start, stop, parent = row_ends[row], row_ends[row + 1], parents[row]
+        first, n_own = label_ends[row], label_ends[row + 1] - label_ends[row]
+        common, aside = _about(state, noise), _below(state, shared.shape[0])
+        n = start
+        if parent >= 0:
+            for i in range(row_ends[parent], row_ends[parent + 1]):
+                if n < stop and _uniform(state) < _KEPT_WORDS:
+                    draws[words[i]] = counts[i]
+                    words[n] = words[i]
+                    n += 1
+        tries = 0
+        while n < stop:
+            if tries > _MAX_DRAWS:
+                word = _below(state, n_words)
+            elif n_own == 0 or _uniform(state) < common:
+                word = min(int(_COMMON * np.expm1(_uniform(state) * spread)), n_words - 1)
+            elif _uniform(state) < distraction:
+                word = shared[aside, _front(state, shared.shape[1])]
+            else:
+                label = labels[first + _front(state, n_own)]
+                if _uniform(state) < overlap:
+                    word = shared[label // size, _front(state, shared.shape[1])]
+                else:
+                    word = own[label, _front(state, own.shape[1])]
+            tries += 1
+            draws[word] += 1
+            if draws[word] == 1:
+                words[n] = word
+                n += 1
+                tries = 0
+        for i in range(start, stop):
+            counts[i] = draws[words[i]]
+            draws[words[i]] = 0
+    return words, counts
+
+
+@njit(cache=True)
+def _listed(
+    row_ends: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    topic_ends: NDArray[np.float64],
+    general: NDArray[np.bool_],
+    lost: NDArray[np.float64],
+    size: int,
+    label_noise: float,
+    seed: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The labels that are written down, and their rows' ends: some exchanged, some lost.
+
+    The first that a label is exchanged for are those of its topic which no point has.
+    """
+    n_labels = topic_ends.size
+    state = np.array([np.uint64(seed)])
+    unused = np.ones(n_labels, np.bool_)
+    unused[labels] = False
+    next_label = np.arange(0, n_labels, size)
+    seen = np.full(n_labels, -1, np.int64)
+    listed = np.empty_like(labels)
+    ends = np.zeros_like(row_ends)
+    n = 0
+    for row in range(row_ends.size - 1):
+        start, wrong = n, _about(state, label_noise)
+        for i in range(row_ends[row], row_ends[row + 1]):
+            label = labels[i]
+            topic, first = label // size, label // size * size
+            stop = min(first + size, n_labels)
+            keep = _uniform(state) >= lost[label]
+            if not general[label] and _uniform(state) < wrong:
+                while next_label[topic] < stop and not unused[next_label[topic]]:
+                    next_label[topic] += 1
+                if next_label[topic] < stop:
+                    label = next_label[topic]
+                    next_label[topic] += 1
+                else:
+                    label = _draw(state, topic_ends, first, stop)
+            tries = 0
+            while seen[label] == row and tries < _MAX_DRAWS:
+                label = _draw(state, topic_ends, first, stop)
+                tries += 1
+            last_chance = n == start and i == row_ends[row + 1] - 1
+            if seen[label] != row and (keep or last_chance):
+                seen[label] = row
+                listed[n] = label
+                n += 1
+        ends[row + 1] = n
+    return listed[:n], ends
+
+
+@njit(cache=True)
+def _weigh(
+    row_ends: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    idf: NDArray[np.float32],
+) -> None:
+    """Turn counts into tf-idf weights, in place; rows get length 1."""
+    for row in range(row_ends.size - 1):
+        total = 0.0
+        for i in range(row_ends[row], row_ends[row + 1]):
+            counts[i] = (1 + np.log(counts[i])) * idf[words[i]]
+            total += counts[i] ** 2
+        for i in range(row_ends[row], row_ends[row + 1]):
+            counts[i] /= np.sqrt(total)
+
+
+def _row_ends(
+    rng: np.random.Generator, n_rows: int, mean: float, spread: float, most: int
+) -> NDArray[np.int64]:
+    """Boundaries of rows that hold `mean` entries on average, and one or more if mean >= 1."""
+    least = 1.0 if mean >= 1 else 0.0
+    factor = np.exp(spread * rng.standard_normal(n_rows) - spread**2 / 2)
+    wanted = least + max(mean - least, 0.0) * factor / factor.mean()
+    counts = np.minimum(np.floor(wanted + rng.random(n_rows)), most)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _label_shares(
+    n_labels: int, labels_per_point: float, head: float, least: float
+) -> NDArray[np.float64]:
+    """Share of the points that carry each label, by rank.
+
+    The logarithm of the share is a parabola of the logarithm of the rank, from `head` down to
+    `least`, bent such that the shares add up to `labels_per_point`.
+    """
+    x = np.log(np.arange(1, n_labels + 1)) / np.log(max(n_labels, 2))
+    line = (1 - x) * np.log(head) + x * np.log(least)
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        bend = (low + high) / 2
+        shares = np.minimum(np.exp(line + bend * x * (1 - x)), head)
+        low, high = (bend, high) if shares.sum() < labels_per_point else (low, bend)
+    return np.asarray(shares)
+
+
+def _chances_to_be_lost(
+    shares: NDArray[np.float64], n_samples: int, missing: float, propensity: tuple[float, float]
+) -> NDArray[np.float64]:
+    """A chance for each label, `missing` for the average true label, after the propensity model."""
+    a, b = propensity
+    weight = (np.log(max(n_samples, 3)) - 1) * (b + 1) ** a * (shares * n_samples + b) ** -a
+    lost = weight / (1 + weight)
+    low, high = 0.0, 60.0
+    for _ in range(60):
+        factor = (low + high) / 2
+        chances = np.minimum(factor * lost, 0.9)
+        true = shares / (1 - chances)
+        low, high = (
+            (factor, high) if (true * chances).sum() < missing * true.sum() else (low, factor)
+        )
+    return np.asarray(chances)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """How labels are drawn; those of a topic are `size` consecutive ones.
+
+    Attributes
+    ----------
+    true : float
+        Labels of a point before some are lost, on average.
+    anywhere_ends, topic_ends : ndarray of shape (n_labels,)
+        Cumulative weights of a label that is drawn from all labels, and from its topic.
+    same : float
+        Share of labels that are drawn from the point's topic.
+    general : ndarray of bool
+        Labels too frequent for any topic: they are drawn from all labels most of the time.
+    lost : ndarray of shape (n_labels,)
+        The chance that a label is not listed.
+    """
+
+    size: int
+    true: float
+    anywhere_ends: NDArray[np.float64]
+    topic_ends: NDArray[np.float64]
+    same: float
+    general: NDArray[np.bool_]
+    lost: NDArray[np.float64]
+
+
+def _label_law(shares: NDArray[np.float64], lost: NDArray[np.float64]) -> _Labels:
+    """Weights with which every label comes to its share of the points."""
+    true = np.minimum(shares / (1 - lost), 0.98)
+    rates = -np.log1p(-true)  # a label is in the first draws with a chance of 1 - exp(-rate)
+    in_topic = np.minimum(rates, np.quantile(rates, 0.99))
+    same = min(_SAME_TOPIC, 0.9 * in_topic.sum() / rates.sum())
+    anywhere = rates / rates.sum() - same * in_topic / in_topic.sum()
+    return _Labels(
+        max(8, round(_TOPIC_SIZE * float(shares.sum()))),
+        float(true.sum()),
+        np.cumsum(np.maximum(anywhere, 0)),
+        np.cumsum(in_topic),
+        float(same),
+        in_topic < rates,
+        lost,
+    )
+
+
+def _signatures(
+    rng: np.random.Generator, n_rows: int, n_words: int, n_features: int
+) -> NDArray[np.int32]:
+    """Words of a row each, the first ones the likeliest; word r has a weight of r ** -0.5."""
+    places = rng.random((n_rows, n_words), dtype=np.float32)
+    places *= places
+    places *= n_features
+    return np.minimum(places.astype(np.int32), n_features - 1)
+
+
+def make_documents(
+    n_samples: int,
+    n_features: int,
+    n_labels: int,
+    labels_per_point: float = 3.0,
+    features_per_point: float = 30.0,
+    traits: Traits | None = None,
+    propensity: tuple[float, float] = (0.55, 1.5),
+    random_state: int | None = 0,
+) -> Dataset:
+    """Generate points that look like tf-idf rows of documents, with labels of uneven frequency.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels : int
+        Shape of the data.
+    labels_per_point, features_per_point : float
+        Averages; a point has one or more of each where the average is 1 or more.
+    traits : Traits, optional
+        How difficult the data is.
+    propensity : (A, B)
+        Constants of the propensity model, by which rare labels are lost more often.
+    random_state : int or None
+        Same number, same data. None: new data every time.
+
+    Returns
+    -------
+    Dataset
+        Rows of X have length 1. Points that are revisions stand after what they revise: cut train
+        and test at random, with `train_test`.
+    """
+    traits = traits or Traits()
+    rng = spawn(random_state, "label counts", "lengths", "copies", "ranks", "words", "ids")
+    mean_share = labels_per_point / n_labels
+    head = max(traits.head, min(1.0, 1.5 * mean_share))
+    least = min(0.7 / n_samples, 0.5 * mean_share)
+    shares = _label_shares(n_labels, labels_per_point, head, least)
+    shares = shares[rng["ranks"].permutation(n_labels)]
+    law = _label_law(shares, _chances_to_be_lost(shares, n_samples, traits.missing, propensity))
+    parents = (rng["copies"].random(n_samples) * np.arange(n_samples)).astype(np.int64)
+    parents[rng["copies"].random(n_samples) >= traits.copies] = -1
+    parents[0] = -1
+    label_ends = _row_ends(rng["label counts"], n_samples, law.true, traits.label_spread, n_labels)
+    labels = _true_labels(
+        label_ends,
+        parents,
+        law.anywhere_ends,
+        law.topic_ends,
+        law.same,
+        law.size,
+        spawn_seed(random_state, "labels"),
+    )
+    X = _features(
+        n_features,
+        features_per_point,
+        traits,
+        parents,
+        label_ends,
+        labels,
+        n_labels,
+        law.size,
+        rng,
+        spawn_seed(random_state, "features"),
+    )
+    listed, listed_ends = _listed(
+        label_ends,
+        labels,
+        law.topic_ends,
+        law.general,
+        law.lost,
+        law.size,
+        traits.label_noise,
+        spawn_seed(random_state, "listed"),
+    )
+    ids = rng["ids"].permutation(n_labels).astype(np.int32)
+    Y = csr_matrix(
+        (np.ones(listed.size, np.bool_), ids[listed], listed_ends), shape=(n_samples, n_labels)
+    )
+    Y.sort_indices()
+    return Dataset(X, Y, name="documents", propensity=propensity)
+
+
+def _features(
+    n_features: int,
+    features_per_point: float,
+    traits: Traits,
+    parents: NDArray[np.int64],
+    label_ends: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    n_labels: int,
+    size: int,
+    rng: dict[str, np.random.Generator],
+    seed: int,
+) -> csr_matrix:
+    """The tf-idf rows of points whose true labels are given."""
+    n_samples = parents.size
+    labels_per_point = max(labels.size / n_samples, 1.0)
+    n_own = max(3, round(_WORDS * features_per_point / labels_per_point))
+    ends = _row_ends(
+        rng["lengths"], n_samples, features_per_point, traits.length_spread, n_features
+    )
+    words, values = _words(
+        ends,
+        parents,
+        label_ends,
+        labels,
+        _signatures(rng["words"], n_labels, n_own, n_features),
+        _signatures(rng["words"], -(-n_labels // size), 2 * n_own, n_features),
+        size,
+        n_features,
+        traits.noise,
+        traits.distraction,
+        traits.overlap,
+        seed,
+    )
+    idf = np.log(1 + n_samples / (1 + np.bincount(words, minlength=n_features)))
+    _weigh(ends, words, values, idf.astype(np.float32))
+    ids = rng["ids"].permutation(n_features).astype(np.int32)
+    X = csr_matrix((values, ids[words], ends), shape=(n_samples, n_features))
+    X.sort_indices()
+    return X
+
+
+def make_twin(
+    name: str,
+    n_samples: int | None = None,
+    share: float = 1.0,
+    *,
+    head: float | None = None,
+    noise: float | None = None,
+    distraction: float | None = None,
+    overlap: float | None = None,
+    label_noise: float | None = None,
+    missing: float | None = None,
+    copies: float | None = None,
+    label_spread: float | None = None,
+    length_spread: float | None = None,
+    random_state: int | None = 0,
+) -> Dataset:
+    """Generated data of the shape of a registered data set, and about as difficult.
+
+    Parameters
+    ----------
+    name : str
+        A key of `dxml.data.REGISTRY`.
+    n_samples : int, optional
+        Number of points; that of the data set's train part by default.
+    share : float in (0, 1]
+        A smaller twin: this share of the points, of the features and of the labels, so that a label
+        has as many points as in the whole one.
+    head, noise, distraction, overlap, label_noise, missing, copies, label_spread, length_spread
+        Traits of the data, by default those that were calibrated for this data set. `Traits` says
+        what they are.
+    random_state : int or None
+        Same number, same data. None: new data every time.
+    """
+    info = lookup(name)
+    if not 0 < share <= 1:
+        raise ParameterError(f"share must be in 0..1 and above 0, got {share!r}.")
+    given = {
+        "head": head,
+        "noise": noise,
+        "distraction": distraction,
+        "overlap": overlap,
+        "label_noise": label_noise,
+        "missing": missing,
+        "copies": copies,
+        "label_spread": label_spread,
+        "length_spread": length_spread,
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    traits = replace(TRAITS.get(info.name, Traits()), **changes)
+    documents = make_documents(
+        round(info.n_train * share) if n_samples is None else n_samples,
+        max(round(info.n_features * share), 1 + int(info.features_per_point)),
+        max(round(info.n_labels * share), 1 + int(2 * info.labels_per_point)),
+        info.labels_per_point,
+        info.features_per_point,
+        traits,
+        info.propensity,
+        random_state,
+    )
+    return Dataset(documents.X, documents.Y, f"{info.name}-twin", propensity=info.propensity)
