@@ -1,0 +1,123 @@
+"""Seconds by stage on twins of the paper's large data sets, and what a GPU could do at best.
+
+    python benchmarks/large_twins.py joint amazon-670k
+    python benchmarks/large_twins.py dxml wiki10-31k --share 0.1 --device cpu
+
+A run is one line of benchmarks/results/large-twins.jsonl: seconds from arrays to model and by
+stage, P@k on test points, peak memory, milliseconds a point in batches. ``least`` has, for the
+stages that run on a GPU, the seconds that its memory or its arithmetic would need for the bytes and
+products that the stage cannot do without (`BYTES_PER_SECOND`, `PRODUCTS_PER_SECOND`: an H200's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml import DXML, Joint
+from dxml._core.device import resolve_device
+from dxml._label_graph.factorisation import MAX_OTHERS
+from dxml.bench._machine import commit, describe_machine, describe_versions, peak_bytes
+from dxml.data import REGISTRY, Dataset, make_twin, train_test
+from dxml.joint._fitting import _searched
+from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
+from dxml.progress import open_progress
+
+RESULTS = Path(__file__).parent / "results" / "large-twins.jsonl"
+BYTES_PER_SECOND = 4.8e12
+PRODUCTS_PER_SECOND = 33e12  # multiplications with an addition each, float32
+PASSES = {"trial": 3, "final": 6}  # of the linear head over a label's points
+
+
+def least_seconds(model: Joint | DXML, data: Dataset) -> dict[str, float]:
+    """What the stages would take at the limit of the GPU's memory or arithmetic."""
+    n, nnz, per_row = data.X.shape[0], data.X.nnz, data.X.nnz / data.X.shape[0]
+    if isinstance(model, Joint):
+        found = np.bincount(data.X.indices, minlength=data.X.shape[1]).astype(float)
+        products = (found[_searched(data.X)] ** 2).sum()
+        table = 8.0 * n * n  # every sum is set to 0 and read once
+        pairs = n * (model.n_negatives + data.Y.nnz / n)
+        one_pass = pairs * per_row * 16  # feature, value, weight read and written
+        return {
+            "neighbours": (table + 16 * products) / BYTES_PER_SECOND,
+            "linear head, one trial": PASSES["trial"] * one_pass / BYTES_PER_SECOND,
+            "linear head": PASSES["final"] * one_pass / BYTES_PER_SECOND,
+        }
+    dim, hidden = model.label_vectors_.shape[1], model.encoder_.w1.shape[1]
+    others = min(MAX_OTHERS, data.Y.shape[1])
+    half = 2.0 * data.Y.shape[1] * others * dim  # scores, and their products with vectors
+    epoch = nnz * hidden * 4 * 3.0  # weight rows read, and read and written by the update
+    return {
+        "skip-gram": 3 * 2 * half / PRODUCTS_PER_SECOND,
+        "encoder": model.epochs * epoch / BYTES_PER_SECOND,
+    }
+
+
+def run(method: str, name: str, share: float, n_test: int, device: str) -> dict[str, Any]:
+    """Train and score."""
+    info = REGISTRY[name]
+    begun = time.perf_counter()
+    n_test = min(n_test, round(info.n_test * share))
+    whole = make_twin(name, round(info.n_train * share) + n_test, share, random_state=0)
+    train, test = train_test(whole, n_test)
+    made = time.perf_counter() - begun
+    print(f"{name}: {train.X.shape}, {train.Y.shape[1]} labels, made in {made:.0f} s", flush=True)
+    model = {"joint": Joint, "dxml": DXML}[method](device=device)
+    begun = time.perf_counter()
+    with open_progress() as progress:
+        model.fit(train.X, train.Y, progress=progress)
+    seconds = time.perf_counter() - begun
+    begun = time.perf_counter()
+    ranking = model.predict_topk(test.X, 5)
+    predicted = time.perf_counter() - begun
+    truth = sp.csr_matrix(test.Y)
+    precision = precision_at_k(truth, ranking, 5)
+    frequency = np.bincount(train.Y.indices, minlength=train.Y.shape[1])
+    weights = inverse_propensity(frequency, train.X.shape[0], *info.propensity)
+    tail = psp_at_k(truth, ranking, 5, weights)
+    scores = {"P": precision[[0, 2, 4]], "PSP": tail[[0, 2, 4]]}
+    return {
+        "command": " ".join(["python", *sys.argv]),
+        "data": f"{name} twin",
+        "share": share,
+        "shape": [*train.X.shape, train.Y.shape[1]],
+        "method": method,
+        "device": resolve_device(device),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "commit": commit(),
+        "seconds": round(seconds, 1),
+        "stages": {stage: round(own, 2) for stage, own in model.seconds_.items()},
+        "least": {k: round(v, 3) for k, v in least_seconds(model, train).items()},
+        "scores": {k: [round(100 * float(x), 2) for x in v] for k, v in scores.items()},
+        "test points": test.X.shape[0],
+        "milliseconds a point": round(1000 * predicted / test.X.shape[0], 3),
+        "peak memory, GB": round(peak_bytes() / 1e9, 2),
+    }
+
+
+def main() -> None:
+    """Run, print and store."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("method", choices=["joint", "dxml"])
+    parser.add_argument("data", choices=["wiki10-31k", "delicious-200k", "amazon-670k"])
+    parser.add_argument("--share", type=float, default=1.0, help="of points, features and labels")
+    parser.add_argument("--test", type=int, default=20_000, help="test points, at most")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    asked = parser.parse_args()
+    found = run(asked.method, asked.data, asked.share, asked.test, asked.device)
+    print(json.dumps(found, indent=1))
+    with asked.output.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
