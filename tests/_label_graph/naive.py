@@ -23,7 +23,7 @@ def naive_counts(walks: np.ndarray, n_labels: int, window: int) -> np.ndarray:
 
 def newton_sums(problem, U, V):
     """The gradients that the solver adds up, and the loss they are of."""
-    P, T = (torch.from_numpy(A) for A in problem.tile(np.arange(len(U)), np.arange(len(V))))
+    P, T = problem.tile(np.arange(len(U)), np.arange(len(V)))
     G, _ = factorisation.gradient(U, V, P, T)
     s = U @ V.T
     return G @ V, G.T @ U, float((torch.nn.functional.softplus(s) * T - P * s).sum())

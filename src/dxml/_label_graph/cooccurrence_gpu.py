@@ -53,7 +53,7 @@ class GpuWalks:
             self.counts += found
             self._totals += found * reach
         self.indptr: Ints = np.concatenate([[0], np.cumsum(self.counts)])
-        order = self.tokens.argsort()
+        order = self.tokens.argsort(stable=True)
         self.positions = order.int() if len(order) < 2**31 else order
 
     def context_totals(self) -> Ints:

@@ -37,9 +37,9 @@ from dxml.topk import TopK
 __all__ = ["DXML", "mean_label_vectors"]
 
 MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
-BATCH, LARGE_BATCH = 64, 512  # points in a step, below and from `MANY_POINTS` points on
-MANY_POINTS = 100_000
-LEARNING_RATE = 0.015  # for a batch of `BATCH`
+BATCHES = ((400_000, 1024), (100_000, 512), (0, 64))  # from so many points on, points in a step
+LEARNING_RATE = 0.015  # for the smallest batch; it grows with the root of the batch
+MOST_HELD = 10_000  # points that are held out to choose k and m
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the validation split."""
 
@@ -152,12 +152,14 @@ class DXML(Classifier):
         margin: Annotated[float, Range(0), "margin of the contrastive and triplet losses"] = 0.5,
         epochs: Annotated[int, Range(1), "passes over the training points"] = 60,
         batch_size: Annotated[
-            int | None, Range(1), "points in a step of SGD; None: 64, or 512 from 100,000 points on"
+            int | None,
+            Range(1),
+            "points in a step of SGD; None: 64; 512 from 100,000 points on, 1,024 from 400,000",
         ] = None,
         learning_rate: Annotated[
             float | None,
             Range(0, open_low=True),
-            "of SGD; None: 0.015 for each 64 points of a step",
+            "of SGD; None: 0.015, more with larger steps by default",
         ] = None,
         momentum: Annotated[float, Range(0, 0.999), "of SGD"] = 0.9,
         weight_decay: Annotated[float, Range(0), "of SGD"] = 5e-4,
@@ -244,7 +246,7 @@ class DXML(Classifier):
             seed = spawn_seed(self.random_state, "vectors")
             return random_label_vectors(self.n_labels_, dim, seed)
         walks = self._walk(Y, progress)
-        seen = np.bincount(walks.ravel(), minlength=self.n_labels_) > 0
+        seen = np.bincount(walks[:, 0], minlength=self.n_labels_) > 0  # all that are reached start
         self.isolated_labels_ = np.flatnonzero(~seen).astype(np.int32)
         vectors = train_skipgram(
             walks,
@@ -277,8 +279,9 @@ class DXML(Classifier):
         self, X: sp.csr_matrix, targets: Floats, stage: str, progress: Progress
     ) -> tuple[FeatureEncoder, list[float]]:
         """f_x: Algorithm 1, line 4."""
-        batch_size = self.batch_size or (LARGE_BATCH if X.shape[0] >= MANY_POINTS else BATCH)
-        rate = self.learning_rate or LEARNING_RATE * batch_size / BATCH
+        usual = next(size for least, size in BATCHES if X.shape[0] >= least)
+        batch_size = self.batch_size or usual
+        rate = self.learning_rate or LEARNING_RATE * (usual / BATCHES[-1][1]) ** 0.5
         settings = EncoderSettings(
             hidden=self.hidden or (512 if self.n_labels_ >= MIN_LABELS_LARGE else 256),
             activation=self.activation,
@@ -320,7 +323,7 @@ class DXML(Classifier):
         if self.n_partitions is not None and self.n_neighbors is not None:
             return _Choice(self.n_partitions, self.n_neighbors, float("nan"))
         order = spawn(self.random_state, "validation")["validation"].permutation(X.shape[0])
-        n_held = max(1, int(len(order) * self.validation_fraction))
+        n_held = min(max(1, int(len(order) * self.validation_fraction)), MOST_HELD)
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
         if len(kept) == 0:
             raise DataFormatError(
