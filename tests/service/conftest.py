@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import random
 import shutil
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +39,17 @@ def make_texts(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
     names = [rng.choice(sorted(SIGNS)) for _ in range(n)]
     texts = [" ".join(rng.sample(SIGNS[name], 2) + rng.sample(FILLING, 5)) for name in names]
     return texts, [[name] for name in names]
+
+
+PATIENCE = 300.0
+"""Seconds that a test waits for another thread or process; a busy machine takes fewer."""
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,8 @@ import uvicorn
 
 from dxml.service._connections import Connection
 
+from .conftest import PATIENCE
+
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 
 
@@ -53,7 +55,7 @@ def port() -> Iterator[int]:
 
 def answer(port: int, *parts: bytes) -> bytes:
     """All that comes back until the other side hangs up; a part is sent when there is an answer."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
         got = b""
         for i, part in enumerate(parts):
             client.sendall(part)

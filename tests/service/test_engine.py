@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
 from dxml.service._served import ServedTagger
 from dxml.tagging._journal import JOURNAL, Journal
+
+from .conftest import wait_until
 
 
 def test_a_number_that_is_too_large_fails_alone(trained_joint: Path, tmp_path: Path) -> None:
@@ -204,9 +205,12 @@ def test_every_worker_follows_and_nothing_comes_twice(model: Path, trained: Path
     one.reload()
     learn(two, "c")
     learn(one, "d")
-    deadline = time.monotonic() + 20
-    while taught(two) != list("abcd") and time.monotonic() < deadline:
+
+    def caught_up() -> bool:
         two.apply_pending()
+        return taught(two) == list("abcd")
+
+    wait_until(caught_up)
     for engine in (one, two):
         engine.apply_pending()
         assert taught(engine) == list("abcd")

@@ -10,7 +10,6 @@ import logging
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from dxml.service._errors import ServiceError
 from dxml.service._label_maps import LabelMaps, map_content
 from dxml.tagging._tagger import TextTagger
 
-from .conftest import TestClient, client_of
+from .conftest import PATIENCE, TestClient, client_of, wait_until
 
 GROUPS = [["Fish", "Sea", "Boat", "Harbour", "Net"], ["Soup", "Salt", "Pan", "Oven", "Menu"]]
 ODD = '<b>"Tide" & </script> 海 \u202e'
@@ -49,13 +48,17 @@ def group_client(grouped: Path) -> Iterator[TestClient]:
 
 
 def ask_for_map(client: TestClient, **headers: str) -> Any:
-    deadline = time.monotonic() + 60
-    while (answer := client.get("/map", headers=headers)).status_code == 202:
+    def made() -> bool:
+        nonlocal answer
+        answer = client.get("/map", headers=headers)
+        if answer.status_code != 202:
+            return True
         assert answer.headers["retry-after"] == "1"
-        message = "the map is being made; ask again in a second."
-        assert answer.json() == {"message": message}
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        assert answer.json() == {"message": "the map is being made; ask again in a second."}
+        return False
+
+    answer: Any = None
+    wait_until(made)
     return answer
 
 
@@ -101,10 +104,9 @@ def test_predictions_are_answered_while_the_map_is_made(client: TestClient) -> N
 
 
 def finished(maps: LabelMaps) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
-    while (made := maps.current()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: maps.current() is not None)
+    made = maps.current()
+    assert made is not None
     return dict(json.loads(made.content))
 
 
@@ -173,19 +175,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Endless]]:
         process.wait()
 
 
-def wait_for(started: list[Endless], n: int) -> None:
-    deadline = time.monotonic() + 20
-    while len(started) < n:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_reload_ends_the_process_of_the_last_model(model: Path, started: list[Endless]) -> None:
     engine = Engine(model)
     maps = LabelMaps(engine)
     for n in (1, 2, 3):
         assert maps.current() is None
-        wait_for(started, n)
+        wait_until(lambda n=n: len(started) >= n)
         assert [process.poll() is None for process in started] == [False] * (n - 1) + [True]
         engine.reload()
     maps.close()
@@ -200,4 +195,4 @@ def test_the_process_ends_with_the_service(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", alone], stdin=subprocess.PIPE)
     assert process.stdin is not None and process.poll() is None
     process.stdin.close()
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1

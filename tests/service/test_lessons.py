@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from dxml.service._engine import Engine, Wanted, apply_journal, compact_journal
 from dxml.tagging._journal import JOURNAL, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
-from .conftest import client_of, names_of
+from .conftest import client_of, names_of, wait_until
 
 SOUP = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
 
@@ -70,10 +69,7 @@ def test_a_reload_reaches_the_other_workers(model: Path) -> None:
     before = two.served
     one.reload()
     two.apply_pending()
-    deadline = time.monotonic() + 10
-    while two.served is before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert two.served is not before
+    wait_until(lambda: two.served is not before)
     after = one.served
     assert one.apply_pending() is after  # its own wish is not one for itself
     with two._loading:
@@ -204,10 +200,8 @@ def test_a_running_service_goes_on_with_the_model_that_has_applied_its_lessons(m
         compact_journal(model)
         before = client.app.state.service.engine.served  # type: ignore[attr-defined]
         assert client.post("/learn", json=lesson("c")).status_code == 200
-        deadline = time.monotonic() + 20
         engine = client.app.state.service.engine  # type: ignore[attr-defined]
-        while engine.served.tagger.applied_lessons is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: engine.served.tagger.applied_lessons is not None)
         assert engine.served is not before and engine.served.tagger.applied_lessons.number == 1
         assert names_of(client, "soup of herring") == ["Fish soup"]
         assert client.get("/health").json()["points"] == 83

@@ -13,7 +13,7 @@ import pytest
 
 from dxml.service._metrics import FOLDER, Metrics
 
-from .conftest import TestClient, names_of
+from .conftest import PATIENCE, TestClient, names_of
 
 WORKER = """
 import sys
@@ -66,12 +66,12 @@ def test_counts_of_several_processes_are_added_up_and_stay_when_one_is_killed(
         assert line in both
     files = sorted(tmp_path.iterdir())
     first.send_signal(signal.SIGKILL)
-    first.communicate(timeout=20)
+    first.communicate(timeout=PATIENCE)
     third, after = worker(tmp_path, 0.02)
     assert 'dxml_requests_total{method="POST",path="/predict",status="200"} 4.0' in after
     assert sorted(tmp_path.iterdir()) == files  # the place of the one killed is used again
     for process in (second, third):
-        process.communicate("", timeout=20)
+        process.communicate("", timeout=PATIENCE)
 
 
 def test_one_process_counts_in_memory(client: TestClient) -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from dxml.baselines.knn import KNN
 from dxml.data import make_planted
 from dxml.tagging._tagger import TextTagger
 
-from .conftest import make_texts
+from .conftest import PATIENCE, make_texts, wait_until
 
 
 @contextmanager
@@ -31,12 +30,12 @@ def serving(
     command = [sys.executable, "-m", "dxml", "serve", "--model", str(model), "--port", str(port)]
     process = subprocess.Popen([*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
             _wait(process, client)
             yield process, client
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def _free_port() -> int:
@@ -46,15 +45,14 @@ def _free_port() -> int:
 
 
 def _wait(process: subprocess.Popen[bytes], client: httpx.Client) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    def started() -> bool:
         assert process.poll() is None, "the service has stopped"
         try:
-            assert client.get("/health").status_code == 200
-            return
+            return client.get("/health").status_code == 200
         except httpx.TransportError:
-            time.sleep(0.05)
-    raise AssertionError("the service did not start")
+            return False
+
+    wait_until(started)
 
 
 def first_name(client: httpx.Client, text: str) -> str:
@@ -67,7 +65,7 @@ def test_a_lesson_survives_sigkill_and_sighup_swaps_the_model(model: Path) -> No
     with serving(model) as (process, client):
         assert client.post("/learn", json=lesson).status_code == 200
         process.send_signal(signal.SIGKILL)
-        assert process.wait(20) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
     with serving(model) as (process, client):
         assert client.get("/health").json()["lessons"] == 1
         assert first_name(client, "soup of herring") == "Fish soup"
@@ -76,9 +74,7 @@ def test_a_lesson_survives_sigkill_and_sighup_swaps_the_model(model: Path) -> No
         TextTagger(device="cpu", candidates="nearest", width=0).fit(texts, renamed).save(model)
         assert first_name(client, "herring net") == "Fishery"
         process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 20
-        while first_name(client, "herring net trawler") == "Fishery":
-            assert time.monotonic() < deadline
+        wait_until(lambda: first_name(client, "herring net trawler") != "Fishery")
         assert first_name(client, "herring net trawler") == "New Fishery"
         assert first_name(client, "soup of herring") == "Fish soup"
 
@@ -96,7 +92,9 @@ def test_workers_share_lessons_and_counts(
         asked = 0
         for _ in range(2):
             for _ in range(10):
-                with httpx.Client(base_url=client.base_url, timeout=20) as other:  # any worker
+                with httpx.Client(
+                    base_url=client.base_url, timeout=PATIENCE
+                ) as other:  # any worker
                     assert first_name(other, "soup of herring") == "Fish soup"
                 asked += 1
             assert counted(client, "POST", "/predict") == asked
@@ -104,10 +102,9 @@ def test_workers_share_lessons_and_counts(
             workers = children(process.pid)
             assert len(workers) == 2
             os.kill(workers[0], signal.SIGKILL)
-            deadline = time.monotonic() + 60
-            while workers[0] in (now := children(process.pid)) or len(now) < 2:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            wait_until(
+                lambda gone=workers[0]: gone not in (now := children(process.pid)) and len(now) == 2
+            )
         [folder] = temporary.iterdir()
         assert {file.suffix for file in folder.iterdir()} == {".lock", ".db"}
     assert list(temporary.iterdir()) == []
@@ -116,7 +113,7 @@ def test_workers_share_lessons_and_counts(
 def counted(client: httpx.Client, method: str, path: str) -> float:
     """Requests that were answered with 200, by all workers."""
     series = f'dxml_requests_total{{method="{method}",path="{path}",status="200"}} '
-    with httpx.Client(base_url=client.base_url, timeout=20) as other:
+    with httpx.Client(base_url=client.base_url, timeout=PATIENCE) as other:
         return float(other.get("/metrics").text.partition(series)[2].partition("\n")[0])
 
 
