@@ -131,7 +131,7 @@ def test_a_wide_layer_gets_longer_shortlists() -> None:
 CASES: dict[str, dict[str, Any]] = {
     "all": {"candidates": "all"},
     "all, one fold": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 1},
-    "nearest": {"candidates": "nearest"},
+    "nearest": {"candidates": "nearest", "epochs": 2},
     "nearest, one fold": {"candidates": "nearest", "width": 32, "epochs": 2, "most_folds": 1},
     "nothing held out": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 0},
 }
