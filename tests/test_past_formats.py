@@ -11,7 +11,8 @@ joint-weighed learnt from 300 points with ``noise=0.3``, enough to weigh its par
 has the scores too, as probabilities.json.
 Format 2 has the labels' relations in a kernel, and learners and epochs in a plan; format 3 a C that
 was chosen, and `every_label` in a plan; in format 4 a mixture weighs labels' shares of the points
-instead of their numbers.
+instead of their numbers; format 6 has the points of a model with shortlists by feature, and
+joint-nearest-int8 has ``precision="int8"`` too.
 """
 
 from __future__ import annotations

@@ -235,7 +235,9 @@ class Classifier(BaseEstimator, ABC):
                 f"{folder}: holds a model of method {config.get('method')!r}, not {cls.method!r}. "
                 "Open it with dxml.load_model."
             )
-        return cls._unpacked(folder, config, arrays)
+        model = cls._unpacked(folder, config, arrays)
+        arrays.accept()
+        return model
 
     @classmethod
     def _unpacked(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:

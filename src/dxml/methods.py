@@ -57,7 +57,9 @@ def load_model(folder: str | Path) -> Classifier:
             f"{folder}: holds a model of the unknown method {method!r}. "
             "It may come from a newer dxml; upgrade, or train again."
         )
-    return method_class(method)._unpacked(folder, config, arrays)
+    model = method_class(method)._unpacked(folder, config, arrays)
+    arrays.accept()
+    return model
 
 
 def saved_method(folder: str | Path) -> str:

@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from dxml._core.packed import Packed
+from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
 from dxml._learners import linear_head as module
 from dxml._learners.linear_head import LinearHead, all_signs, fit_linear, label_signs
@@ -312,3 +314,26 @@ def test_rows_are_replaced_as_in_a_matrix_and_the_head_before_stays() -> None:
         assert np.array_equal(head.rows(asked).toarray()[:2], expected[asked[:2]])
         assert head.rows(asked)[2].nnz == 0
     assert np.array_equal(first.weights.toarray(), kept)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("n_features", [20, 70_000])
+def test_packed_weights_score_as_the_unpacked(precision: Precision, n_features: int) -> None:
+    """In each precision, with ids of two and of four bytes."""
+    weights = sp.random(
+        7, n_features, 6 / n_features, format="csr", dtype=np.float32, random_state=2
+    )
+    weights.data -= 0.5
+    packed = Packed("linear", pack_sparse("linear", weights, precision))
+    head, unpacked = LinearHead(packed), LinearHead(packed.unpacked())
+    X = sp.random(9, n_features, 8 / n_features, format="csr", dtype=np.float32, random_state=3)
+    pairs = sp.csr_matrix(np.random.default_rng(0).random((9, 7)) < 0.5)
+    assert np.array_equal(head.scores(X, pairs), unpacked.scores(X, pairs))  # to the last bit
+    np.testing.assert_allclose(head.all_scores(X), unpacked.all_scores(X), atol=1e-5)
+    some = np.array([6, 1, 9])  # the last it does not have
+    assert np.array_equal(head.rows(some).toarray(), unpacked.rows(some).toarray())
+    fresh = sp.random(2, n_features, 0.1, format="csr", dtype=np.float32, random_state=4)
+    taught, expected = (each.replaced(some[:2], fresh, 7) for each in (head, unpacked))
+    assert head.packed is packed and taught.packed is None
+    assert np.array_equal(taught.weights.toarray(), expected.weights.toarray())
+    assert head.widened(n_features + 1).packed is None

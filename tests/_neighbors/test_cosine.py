@@ -8,8 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dxml._core.packed import NO_SCALE
 from dxml._core.threads import threads
 from dxml._neighbors.cosine import (
+    Columns,
     Neighbours,
     cosine_weights,
     nearest_by_cosine,
@@ -38,7 +40,7 @@ def test_sparse_search_is_exact(n: int, d: int, n_queries: int, k: int, seed: in
     # Distinct random values, so that rounding cannot swap equals.
     points = unit(rng.random((n, d)) * (rng.random((n, d)) < 0.4))
     queries = unit(rng.random((n_queries, d)) * (rng.random((n_queries, d)) < 0.4))
-    ids, cosines = nearest_by_cosine(sp.csr_matrix(queries), sp.csc_matrix(points), k)
+    ids, cosines = nearest_by_cosine(sp.csr_matrix(queries), Columns.of(sp.csr_matrix(points)), k)
     expected = np.full((n_queries, k), -1)
     expected[:, : min(k, n)] = brute_force(queries, points, k)
     found = np.where(ids >= 0, np.einsum("qd,qkd->qk", queries, points[ids]), 0)
@@ -49,9 +51,9 @@ def test_sparse_search_is_exact(n: int, d: int, n_queries: int, k: int, seed: in
 
 
 def test_equals_are_taken_in_the_order_of_training() -> None:
-    points = sp.csc_matrix(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], dtype=np.float32))
+    points = sp.csr_matrix(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], dtype=np.float32))
     queries = sp.csr_matrix(np.array([[1, 0]], dtype=np.float32))
-    ids, cosines = nearest_by_cosine(queries, points, 4)
+    ids, cosines = nearest_by_cosine(queries, Columns.of(points), 4)
     assert ids.tolist() == [[1, 2, 3, -1]]
     assert cosines.tolist() == [[1, 1, 1, 0]]
 
@@ -63,7 +65,7 @@ def test_both_ways_of_searching_find_the_same() -> None:
     neighbours = Neighbours(points)
     assert neighbours.dense
     ids, cosines = neighbours.search(queries, 7)
-    other_ids, other_cosines = nearest_by_cosine(queries, points.tocsc(), 7)
+    other_ids, other_cosines = nearest_by_cosine(queries, Columns.of(points), 7)
     np.testing.assert_array_equal(ids, other_ids)
     np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
 
@@ -156,3 +158,16 @@ def test_features_on_no_point_are_searched_by() -> None:
     X = sp.csr_matrix((5, 3), dtype=np.float32)
     assert rare_features(X).tolist() == [True] * 3
     assert rare_features(X[:0]).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8])
+def test_packed_columns_unpack_to_rows_of_length_1(kind: type) -> None:
+    """By hand: a row of 3 and 4 and a row of nothing."""
+    starts, rows = np.array([0, 1, 2], np.int32), np.array([0, 0], np.uint16)
+    scale = np.array([0.5, 0], np.float32) if kind is np.int8 else NO_SCALE
+    unit = np.array([0.4 if kind is np.int8 else 0.2, 0], np.float32)
+    columns = Columns(starts, rows, np.array([3, 4], kind), unit, scale)
+    np.testing.assert_allclose(columns.unpacked().toarray(), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+    ids, cosines = nearest_by_cosine(sp.csr_matrix(np.float32([[1, 0], [0, 1]])), columns, 2)
+    assert ids.tolist() == [[0, -1], [0, -1]]
+    np.testing.assert_allclose(cosines, [[0.6, 0], [0.8, 0]], rtol=1e-6)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dxml._neighbors import cosine, cosine_gpu
-from dxml._neighbors.cosine import Neighbours, nearest_by_cosine, unit_rows
+from dxml._neighbors.cosine import Columns, Neighbours, nearest_by_cosine, unit_rows
 from dxml._neighbors.cosine_gpu import GpuColumns
 
 
@@ -23,7 +23,7 @@ def test_the_same_neighbours_as_on_a_cpu(room: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cosine_gpu, "_free_memory", lambda device: float(room))
     points, queries = random_rows(300, 0), random_rows(41, 1)
     ids, cosines = GpuColumns(points.tocsc(), "cpu").search(queries, 9)
-    wanted = nearest_by_cosine(queries, points.tocsc(), 9)
+    wanted = nearest_by_cosine(queries, Columns.of(points), 9)
     assert np.array_equal(ids, wanted[0])
     assert np.allclose(cosines, wanted[1], atol=1e-6)
     assert (ids[0] == -1).all() and not cosines[0].any()

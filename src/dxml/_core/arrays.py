@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.checked import is_marked, remember
 from dxml._core.sparse import plain_csr
 from dxml.exceptions import ModelFormatError
 
@@ -41,13 +43,26 @@ class Arrays:
     arrays : mapping of str to array
     where : str or Path
         The file they come from, named in errors.
+    mark : Path, optional
+        That of the file (`dxml._core.checked`). Where it was left before, kinds and shapes are
+        compared all the same, and the numbers, which are many, are not looked at again.
     """
 
     def __init__(
-        self, arrays: Mapping[str, npt.NDArray[Any]], where: str | Path = "the arrays"
+        self,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        where: str | Path = "the arrays",
+        mark: Path | None = None,
     ) -> None:
         self._arrays = arrays
         self._where = where
+        self._mark = mark
+        self._checked_before = is_marked(mark)
+
+    def accept(self) -> None:
+        """Say that everything asked for was in order, once a whole model was read."""
+        if not self._checked_before:
+            remember(self._mark)
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -102,7 +117,7 @@ class Arrays:
     def flags(self, name: str, *shape: Size) -> npt.NDArray[np.bool_]:
         """Truth values."""
         array = self._of(name, shape, "bool")
-        if array.size and int(array.view(np.uint8).max()) > 1:
+        if array.size and not self._checked_before and int(array.view(np.uint8).max()) > 1:
             raise self._wrong(name, "must hold truth values, and holds other bytes")
         return array
 
@@ -129,7 +144,7 @@ class Arrays:
         array = self._of(name, (None if rows is None else rows + 1,), "int32", "int64")
         if not len(array) or array[0] != 0 or array[-1] != total:
             raise self._wrong(name, f"must hold row boundaries from 0 to {total}")
-        if (array[1:] < array[:-1]).any():
+        if not self._checked_before and (array[1:] < array[:-1]).any():
             raise self._wrong(name, "must hold row boundaries that never fall")
         return array
 
@@ -154,7 +169,7 @@ class Arrays:
             data = np.ones(len(indices), dtype=bool)
         elif data.dtype != np.float32:
             raise self._wrong(f"{name}.data", f"must be of float32, is of {data.dtype}")
-        elif positive and len(data) and not float(data.min()) > 0:
+        elif positive and len(data) and not self._checked_before and not float(data.min()) > 0:
             raise self._wrong(f"{name}.data", "must hold numbers above 0")
         return plain_csr(data, indices, packed[f"{name}.indptr"], packed[f"{name}.shape"].tolist())
 
@@ -191,9 +206,28 @@ class Arrays:
         self._check_numbers(f"{name}.data", data)
         return packed
 
+    def packed_columns(self, name: str, rows: int, columns: int) -> Named:
+        """A sparse matrix by columns, as `dxml.joint._stored_points` lays it out."""
+        indices = self._of(f"{name}.indices", (None,), "int32", "uint16")
+        self._check_range(f"{name}.indices", indices, 0, rows)
+        data = self._of(f"{name}.data", (len(indices),), "float32", "float16", "int8")
+        packed: Named = {
+            f"{name}.indptr": self.starts(f"{name}.indptr", columns, len(indices)),
+            f"{name}.indices": indices,
+            f"{name}.data": data,
+            f"{name}.unit": self.floats(f"{name}.unit", rows, least=0),
+        }
+        if data.dtype == np.int8:
+            scale = self.floats(f"{name}.scale", rows, least=0, most=MOST_SCALE)
+            return packed | {f"{name}.scale": scale}
+        self._check_numbers(f"{name}.data", data)
+        return packed
+
     def renamed(self, names: Mapping[str, npt.NDArray[Any]]) -> Arrays:
         """With more arrays, or others of the same names, as a newer format has them."""
-        return Arrays({**self._arrays, **names}, self._where)
+        more = copy(self)
+        more._arrays = {**self._arrays, **names}
+        return more
 
     def strings(self, name: str, count: Size = None) -> list[str]:
         """Strings as `dxml.text._strings.pack_strings` lays them out, and ``_ends`` after the name.
@@ -234,7 +268,7 @@ class Arrays:
         most: float | None = None,
         never: bool = False,
     ) -> None:
-        if not array.size:
+        if not array.size or self._checked_before:
             return
         if array.dtype == np.float16:  # whose comparisons are slow: these are all bits but the sign
             if int((array.view(np.uint16) & 0x7FFF).max()) >= 0x7C00:
@@ -250,7 +284,7 @@ class Arrays:
     def _check_range(
         self, name: str, array: npt.NDArray[Any], least: int, below: int | None
     ) -> None:
-        if array.size:
+        if array.size and not self._checked_before:
             most = None if below is None else below - 1
             self._check_limits(name, int(array.min()), int(array.max()), least, most)
 

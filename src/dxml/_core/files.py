@@ -1,4 +1,4 @@
-"""Files that are never there by halves."""
+"""Files that are never there by halves, and where those go that may be made again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replace_text", "replacing"]
+__all__ = ["cache_directory", "replace_text", "replacing"]
+
+
+def cache_directory() -> Path:
+    """``DXML_CACHE``, else ``dxml`` in the user's cache directory."""
+    if chosen := os.environ.get("DXML_CACHE"):
+        return Path(chosen)
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "dxml"
 
 
 @contextmanager

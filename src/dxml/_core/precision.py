@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["Precision", "pack", "pack_sparse", "unpack", "unpack_sparse"]
+from dxml._core.sparse import plain_csr
+
+__all__ = ["Precision", "pack", "pack_sparse", "precision_of", "unpack", "unpack_sparse"]
 
 Precision = Literal["float32", "float16", "int8"]
 Arrays = dict[str, npt.NDArray[Any]]
@@ -30,6 +32,12 @@ def pack(name: str, array: npt.NDArray[np.float32], precision: Precision) -> Arr
     scale = np.abs(array).max(axis=1, initial=0).astype(np.float32) / MAX_INT8
     steps = np.divide(array, scale[:, None], out=np.zeros_like(array), where=scale[:, None] > 0)
     return {name: np.rint(steps).astype(np.int8), f"{name}.scale": scale}
+
+
+def precision_of(values: npt.NDArray[Any]) -> Precision:
+    """That of packed numbers."""
+    names: dict[str, Precision] = {"float32": "float32", "float16": "float16", "int8": "int8"}
+    return names[values.dtype.name]
 
 
 def _half(values: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
@@ -77,9 +85,18 @@ def unpack_sparse(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sp.csr_m
     data = arrays.get(f"{name}.data")
     shape = tuple(arrays[f"{name}.shape"].tolist())
     if data is None:
-        return sp.csr_matrix((np.ones(len(indices), bool), indices, indptr), shape=shape)
+        return _csr(np.ones(len(indices), bool), indices, indptr, shape)
     values = np.asarray(data, dtype=np.float32)
     scale = arrays.get(f"{name}.scale")
     if scale is not None:
         values = values * np.repeat(scale, np.diff(indptr))
-    return sp.csr_matrix((values, indices, indptr), shape=shape)
+    return _csr(values, indices, indptr, shape)
+
+
+def _csr(
+    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: Any
+) -> sp.csr_matrix:
+    """Over these arrays, without a look at them where their types agree."""
+    if indptr.dtype == indices.dtype:
+        return plain_csr(data, indices, indptr, shape)
+    return sp.csr_matrix((data, indices, indptr), shape=shape)

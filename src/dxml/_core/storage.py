@@ -3,14 +3,14 @@
 The arrays go to a file with a fresh name, and ``config.json``, which names that file, is replaced
 last and in one step. A crash at any moment leaves the old model or the new one; files and names are
 on the disk before the old ones go. Of several writers one writes at a time (`dxml._core.locking`),
-and readers need not wait. Arrays are memory-mapped on reading. Methods that use them as they are,
-all but `Joint`, whose numbers are packed in fewer bits and unpacked into memory, leave them in the
-file, whose pages processes share.
+and readers need not wait. Arrays are memory-mapped on reading, and what is used as it is stays in
+the file, whose pages processes share.
 
 ``config.json`` ends in the SHA-256 of all its text before, and says what checksums the arrays must
-have: a CRC-32, which every reading compares, as that takes 20 ms for 100 MB, and a SHA-256, which
-takes several times as long and is for `verify_folder`. Folders that older versions wrote have none.
-What is damaged all the same meets the checks of `dxml._core.arrays`.
+have: a CRC-32, which a reading compares, as that takes 20 ms for 100 MB, and a SHA-256, which takes
+several times as long and is for `verify_folder`. Folders that older versions wrote have none. What
+is damaged all the same meets the checks of `dxml._core.arrays`. A large file that passed both, and
+was not touched since, is not read through again (`dxml._core.checked`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import HELP, Arrays
+from dxml._core.checked import is_marked, mark_of
 from dxml._core.locking import folder_lock
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
 __all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "verify_folder", "write_folder"]
 
-FORMAT = 5
+FORMAT = 6
 """Raised by one when a reader of the old number could no longer read what is written.
 Each past number keeps a folder under tests/models that must go on loading."""
 
@@ -118,11 +119,13 @@ def read_folder(folder: str | Path) -> tuple[dict[str, Any], Arrays]:
     """The config and the memory-mapped arrays of a saved model.
 
     Writing into an array changes this process's copy of the page, never the file. A model that is
-    replaced meanwhile is read as it was before, or as it is then.
+    replaced meanwhile is read as it was before, or as it is then. Who has read all of it without an
+    error calls `Arrays.accept`.
     """
     config, file, path = _open_arrays(Path(folder))
     with file:
-        return config, _arrays_of(file, path, config["arrays"])
+        seals = (str(config.get("sha256")), str(config["arrays"].get("sha256")))
+        return config, _arrays_of(file, path, config["arrays"], mark_of(file.fileno(), *seals))
 
 
 def _open_arrays(folder: Path) -> tuple[dict[str, Any], BufferedReader, Path]:
@@ -141,13 +144,16 @@ def _open_arrays(folder: Path) -> tuple[dict[str, Any], BufferedReader, Path]:
             )
 
 
-def _arrays_of(file: BufferedReader, path: Path, entry: Mapping[str, Any]) -> Arrays:
+def _arrays_of(
+    file: BufferedReader, path: Path, entry: Mapping[str, Any], mark: Path | None = None
+) -> Arrays:
     size = os.fstat(file.fileno()).st_size
     if size != entry["bytes"]:
         raise ModelFormatError(
             f"{path}: expected {entry['bytes']} bytes, got {size}: the file is damaged. {HELP}"
         )
-    return Arrays(map_tensors(file, path, entry.get("crc32")), path)
+    checksum = None if is_marked(mark) else entry.get("crc32")
+    return Arrays(map_tensors(file, path, checksum), path, mark)
 
 
 class Verified(NamedTuple):

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.packed import NO_SCALE, Packed, value_at
 from dxml._core.random_numba import seeded
 from dxml._core.sparse import append_rows, plain_csr, widened
 from dxml._learners.dual_descent import OFFSET, descend
@@ -77,12 +78,14 @@ class _Rows:
 
     starts: npt.NDArray[np.integer[Any]]
     ends: npt.NDArray[np.integer[Any]]
-    stored: sp.csr_matrix  # the rows there are and were, in any order
+    stored: sp.csr_matrix | Packed  # the rows there are and were, in any order
     n_features: int
     in_order: bool = False  # whether they are the rows of the labels, one after the other
 
     def take(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
         """The rows of some labels, as a matrix."""
+        if isinstance(self.stored, Packed):
+            return widened(self.stored.rows(labels), self.n_features)
         lengths = (self.ends - self.starts)[labels]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         kept = np.arange(indptr[-1]) + np.repeat(self.starts[labels] - indptr[:-1], lengths)
@@ -95,10 +98,11 @@ class LinearHead:
 
     Parameters
     ----------
-    weights : csr_matrix of shape (n_labels, n_features), float32
+    weights : csr_matrix or Packed of shape (n_labels, n_features)
+        Packed ones are scored as they are, and unpacked once one of them changes.
     """
 
-    def __init__(self, weights: sp.csr_matrix) -> None:
+    def __init__(self, weights: sp.csr_matrix | Packed) -> None:
         starts, ends = weights.indptr[:-1], weights.indptr[1:]
         self._rows = _Rows(starts, ends, weights, weights.shape[1], in_order=True)
 
@@ -106,12 +110,19 @@ class LinearHead:
     def n_labels(self) -> int:
         return len(self._rows.starts)
 
+    @property
+    def packed(self) -> Packed | None:
+        """All weights as they are stored, where they were packed and none has changed."""
+        rows = self._rows
+        same = isinstance(rows.stored, Packed) and rows.stored.shape[1] == rows.n_features
+        return rows.stored if same else None
+
     @cached_property
     def weights(self) -> sp.csr_matrix:
         """All weights, of shape (n_labels, n_features)."""
         rows = self._rows
         if rows.in_order:
-            return widened(rows.stored, rows.n_features)
+            return widened(_unpacked(rows.stored), rows.n_features)
         return rows.take(np.arange(self.n_labels))
 
     def rows(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
@@ -138,8 +149,8 @@ class LinearHead:
         written behind those there are, until a quarter of all lies idle.
         """
         rows = self._rows
-        first = rows.stored.nnz
-        stored = append_rows(rows.stored, weights)
+        before = _unpacked(rows.stored)
+        first, stored = before.nnz, append_rows(before, weights)
         more = (0, n_labels - self.n_labels)
         starts, ends = np.pad(rows.starts, more), np.pad(rows.ends, more)
         starts[labels], ends[labels] = first + weights.indptr[:-1], first + weights.indptr[1:]
@@ -163,6 +174,7 @@ class LinearHead:
             rows.ends,
             rows.stored.indices,
             rows.stored.data,
+            rows.stored.scale if isinstance(rows.stored, Packed) else NO_SCALE,
             pairs.indptr,
             pairs.indices,
             n_chunks,
@@ -181,6 +193,10 @@ class LinearHead:
     def by_feature(self) -> sp.csr_matrix:
         """The weights, of shape (n_features, n_labels)."""
         return sp.csr_matrix(self.weights.T)
+
+
+def _unpacked(stored: sp.csr_matrix | Packed) -> sp.csr_matrix:
+    return stored.unpacked() if isinstance(stored, Packed) else stored
 
 
 def _head(rows: _Rows) -> LinearHead:
@@ -453,11 +469,24 @@ def _train(  # type: ignore[no-untyped-def]
             filled[order[turn]] = at - room[order[turn]]
 
 
-@numba.njit(cache=True, parallel=True, fastmath=True)
+@numba.njit(cache=True, parallel=True)  # added up in order: packed weights score as unpacked ones
 def _score_pairs(  # type: ignore[no-untyped-def]
-    indptr, indices, data, n_features, starts, ends, features, weights, pairs, labels, n_chunks, out
+    indptr,
+    indices,
+    data,
+    n_features,
+    starts,
+    ends,
+    features,
+    weights,
+    scale,
+    pairs,
+    labels,
+    n_chunks,
+    out,
 ):
     n = indptr.shape[0] - 1
+    scaled = scale.shape[0] > 0
     for chunk in numba.prange(n_chunks):
         x = np.zeros(n_features, dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
@@ -465,8 +494,9 @@ def _score_pairs(  # type: ignore[no-untyped-def]
                 x[indices[j]] = data[j]
             for p in range(pairs[i], pairs[i + 1]):
                 score = OFFSET
+                unit = scale[labels[p]] if scaled else np.float32(1)
                 for q in range(starts[labels[p]], ends[labels[p]]):
-                    score += x[features[q]] * weights[q]
+                    score += x[features[q]] * (value_at(weights, q) * unit)
                 out[p] = score
             for j in range(indptr[i], indptr[i + 1]):
                 x[indices[j]] = 0

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
 from dxml._core.sparse import plain_csr
 from dxml._neighbors.index import PartitionedIndex
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dxml._neighbors.cosine_gpu import GpuColumns
 
 __all__ = [
+    "Columns",
     "Neighbours",
     "cosine_weights",
     "merge_nearest",
@@ -31,6 +34,7 @@ __all__ = [
     "only_features",
     "rare_features",
     "unit_rows",
+    "unit_scale",
 ]
 
 GPU_PAIRS = 100_000_000  # of a query and a point, from which on a GPU is worth its start
@@ -43,8 +47,11 @@ Ids = npt.NDArray[np.int32]
 
 
 @numba.njit(cache=True, parallel=True)
-def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosines):  # type: ignore[no-untyped-def]
+def _search(  # type: ignore[no-untyped-def]
+    indptr, indices, data, starts, rows, values, scale, unit, n, n_chunks, ids, cosines
+):
     k = ids.shape[1]
+    scaled = scale.shape[0] > 0
     n_queries = indptr.shape[0] - 1
     for chunk in numba.prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
@@ -53,10 +60,13 @@ def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosin
             for j in range(indptr[i], indptr[i + 1]):
                 value = data[j]
                 for p in range(starts[indices[j]], starts[indices[j] + 1]):
-                    total[rows[p]] += value * values[p]
+                    number = value_at(values, p)
+                    if scaled:
+                        number *= scale[rows[p]]
+                    total[rows[p]] += value * number
             filled = 0
             for point in range(n):
-                cosine = total[point]
+                cosine = total[point] * unit[point]
                 if cosine <= 0 or (filled == k and cosine <= cosines[i, k - 1]):
                     continue
                 slot = filled if filled < k else k - 1
@@ -69,15 +79,67 @@ def _search(indptr, indices, data, starts, rows, values, n, n_chunks, ids, cosin
                 cosines[i, slot] = cosine
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Points by feature, for `nearest_by_cosine`; the arrays may lie in a file.
+
+    Attributes
+    ----------
+    starts : int array of shape (n_features + 1,)
+        Where each feature's entries begin, and the last one's end.
+    rows : int array
+        The points that have the feature, in rising order.
+    values : float32, float16 or int8 array
+        What they have of it.
+    unit : float32 array of shape (n,)
+        What makes a point's row, of the features that are compared, one of length 1.
+    scale : float32 array of shape (n,), or empty
+        By which a point's values are to be multiplied first; empty: by 1.
+    """
+
+    starts: npt.NDArray[Any]
+    rows: npt.NDArray[Any]
+    values: npt.NDArray[Any]
+    unit: Floats
+    scale: Floats = field(default_factory=lambda: NO_SCALE)
+
+    @classmethod
+    def of(cls, points: sp.csr_matrix) -> Columns:
+        """Those of rows of any length."""
+        columns = points.tocsc()
+        return cls(columns.indptr, columns.indices, columns.data, unit_scale(points))
+
+    @property
+    def n(self) -> int:
+        """Points."""
+        return len(self.unit)
+
+    def widened(self, n_features: int) -> Columns:
+        """With more features, which no point has."""
+        more = n_features - (len(self.starts) - 1)
+        ends = np.pad(self.starts, (0, more), mode="edge")
+        return replace(self, starts=ends)
+
+    def unpacked(self) -> sp.csc_matrix:
+        """As float32 in memory, rows of length 1 or 0."""
+        rows = np.asarray(self.rows, dtype=np.int32)
+        values = self.values.astype(np.float32)
+        if len(self.scale):
+            values *= self.scale[rows]
+        values *= self.unit[rows]
+        shape = (self.n, len(self.starts) - 1)
+        return sp.csc_matrix((values, rows, self.starts), shape=shape)
+
+
 def nearest_by_cosine(
-    queries: sp.csr_matrix, points: sp.csc_matrix, n_neighbors: int
+    queries: sp.csr_matrix, points: Columns, n_neighbors: int
 ) -> tuple[Ids, Floats]:
     """The points of largest positive cosine, exactly, through the columns of `points`.
 
     Parameters
     ----------
     queries : csr_matrix of shape (n_queries, n_features), rows of length 1 or 0
-    points : csc_matrix of shape (n, n_features), rows of length 1 or 0
+    points : Columns
 
     Returns
     -------
@@ -93,10 +155,12 @@ def nearest_by_cosine(
         queries.indptr,
         queries.indices,
         queries.data,
-        points.indptr,
-        points.indices,
-        points.data,
-        points.shape[0],
+        points.starts,
+        points.rows,
+        as_bits(points.values),
+        points.scale,
+        points.unit,
+        points.n,
         n_chunks,
         ids,
         cosines,
@@ -105,35 +169,36 @@ def nearest_by_cosine(
 
 
 class Neighbours:
-    """Training points of length 1, searched as sparse or as dense vectors, whichever they are."""
+    """Training points, searched as sparse or as dense vectors, whichever they are."""
 
     def __init__(self, points: sp.csr_matrix) -> None:
-        self.points = points
         # cosine = 1 - distance² / 2 holds for vectors of length 1 only, so no row may be empty.
         self.dense = is_dense(points) and bool(np.diff(points.indptr).all())
         if self.dense:
             rng = np.random.default_rng(0)  # not used: k-means with one cell is the mean
-            self.index = PartitionedIndex.build(points.toarray(), 1, rng)
+            self.index = PartitionedIndex.build(unit_rows(points).toarray(), 1, rng)
         else:
-            self.columns = points.tocsc()
+            self.columns = Columns.of(points)
         self._placed: dict[str, GpuColumns] = {}
+
+    @classmethod
+    def through(cls, columns: Columns) -> Neighbours:
+        """Sparse points whose columns are there already."""
+        found = cls.__new__(cls)
+        found.dense, found.columns, found._placed = False, columns, {}
+        return found
 
     def _on(self, device: str) -> GpuColumns:
         if device not in self._placed:
             from dxml._neighbors.cosine_gpu import GpuColumns
 
-            self._placed[device] = GpuColumns(self.columns, device)
+            self._placed[device] = GpuColumns(self.columns.unpacked(), device)
         return self._placed[device]
 
     def widened(self, n_features: int) -> Neighbours:
         """With more features, which no point has; only for sparse points."""
         wider = copy(self)
-        more = n_features - self.columns.shape[1]
-        ends = np.pad(self.columns.indptr, (0, more), mode="edge")
-        wider.columns = copy(self.columns)
-        wider.columns.resize(self.columns.shape[0], n_features)
-        wider.columns.indptr = ends
-        wider._placed = {}
+        wider.columns, wider._placed = self.columns.widened(n_features), {}
         return wider
 
     def search(
@@ -141,7 +206,7 @@ class Neighbours:
     ) -> tuple[Ids, Floats]:
         """As `nearest_by_cosine`, on a GPU where `device` is one and there is work for it."""
         if not self.dense:
-            if device != "cpu" and queries.shape[0] * self.points.shape[0] >= GPU_PAIRS:
+            if device != "cpu" and queries.shape[0] * self.columns.n >= GPU_PAIRS:
                 return self._on(device).search(queries, n_neighbors)
             return nearest_by_cosine(queries, self.columns, n_neighbors)
         ids, distances = self.index.search(queries.toarray(), n_neighbors)
@@ -179,6 +244,16 @@ def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
     weights = np.maximum((cosines / nearest).astype(np.float64) ** power, MIN_WEIGHT)
     weights /= np.maximum((weights * (ids >= 0)).sum(axis=1, keepdims=True), MIN_WEIGHT)
     return weights.astype(np.float32)
+
+
+def unit_scale(X: sp.csr_matrix) -> Floats:
+    """What each row is to be multiplied by to be of length 1; 0 for rows of nothing."""
+    squares = np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if len(filled):
+        squares[filled] = np.add.reduceat(X.data.astype(np.float64) ** 2, X.indptr[filled])
+    scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+    return scale.astype(np.float32)
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:

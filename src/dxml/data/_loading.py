@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from scipy.sparse import csr_matrix, vstack
 
+from dxml._core.files import cache_directory
 from dxml.data import _formats as formats
 from dxml.data._built import load_built
 from dxml.data._dataset import Dataset
@@ -23,14 +24,6 @@ from dxml.text._tables import TextTable
 __all__ = ["Part", "cache_directory", "is_present", "load_dataset", "load_texts", "open_data"]
 
 Part = Literal["train", "test", "all"]
-
-
-def cache_directory() -> Path:
-    """Where fetched data is kept: ``DXML_CACHE``, else ``dxml`` in the user's cache directory."""
-    if chosen := os.environ.get("DXML_CACHE"):
-        return Path(chosen)
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "dxml"
 
 
 def _search_path(data_dir: str | Path | None) -> list[Path]:

@@ -12,11 +12,14 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, flag, whole
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._core.scaling import is_dense
 from dxml._core.sparse import plain_csr
+from dxml._core.storage import pack_csr
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import ModelFormatError
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Space
+from dxml.joint._stored_points import Rows, StoredPoints, rows_of
 from dxml.joint.parts._vote import Vote
 from dxml.joint.parts.protocol import Named, Part, Query
 
@@ -73,16 +76,22 @@ class Ensemble:
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         """What a saved model holds: JSON values and arrays."""
         parts: dict[str, Any] = {}
-        arrays: Named = {
-            **pack_sparse("points", self.known.points, precision),
-            **pack_sparse("labels", self.known.labels, precision),
-            "searched": self.searched,
-        }
+        arrays: Named = {**self._point_arrays(precision), "searched": self.searched}
         for name, part in self.parts.items():
             parts[name], own = part.state(precision)
             arrays |= own
         config = {"every_label": self.plan.every_label, "n_candidates": self.n_candidates}
         return {**config, "parts": parts}, arrays
+
+    def _point_arrays(self, precision: Precision) -> Named:
+        """Points and labels: by feature where neighbours are searched so, else row by row."""
+        held, labels = self.known.held, self.known.labels
+        if self.plan.every_label or (not isinstance(held, StoredPoints) and is_dense(held)):
+            points = pack_sparse("points", self.known.points, precision)
+            return {**points, **pack_sparse("labels", labels, precision)}
+        if not isinstance(held, StoredPoints) or held.precision != precision:
+            held = StoredPoints.of(self.known.points, self.searched, precision)
+        return {**held.arrays, **pack_csr("labels", labels)}
 
     @classmethod
     def restore(
@@ -90,7 +99,11 @@ class Ensemble:
     ) -> Ensemble:
         """The inverse of `state`, for points of this shape."""
         n, d = shape
-        points = unpack_sparse("points", arrays.packed_csr("points", n, d))
+        points: Rows
+        if StoredPoints.are_in(arrays):
+            points = StoredPoints.restore(arrays, shape)
+        else:
+            points = unpack_sparse("points", arrays.packed_csr("points", n, d))
         labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order), truth=True))
         searched = arrays.flags("searched", d)
         known = Known(points, labels, tie_order, FeatureSpace(points, searched))
@@ -106,7 +119,7 @@ class Ensemble:
         """As a saved model of this precision is read, so that both rank alike."""
         config, arrays = self.state(precision)
         known = self.known
-        return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+        return Ensemble.restore(config, Arrays(arrays), known.tie_order, known.held.shape)
 
 
 def with_candidates(query: Query, parts: Mapping[str, Part], size: int) -> Query:
@@ -139,13 +152,13 @@ def _kind(name: str) -> type[Part]:
 def space_of(
     plan: Plan,
     parts: Mapping[str, Part],
-    points: sp.csr_matrix,
+    points: Rows,
     searched: npt.NDArray[np.bool_],
 ) -> Space:
     """Where neighbours are searched: in the space of a part, or by features."""
     if plan.space is None:
         return FeatureSpace(points, searched)
-    return EmbeddedSpace(points, parts[plan.space].embed)
+    return EmbeddedSpace(rows_of(points), parts[plan.space].embed)
 
 
 def every_pair(n: int, n_labels: int) -> sp.csr_matrix:

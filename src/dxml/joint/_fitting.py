@@ -105,7 +105,7 @@ def _trial(task: Task, held: Mask, known: Known, near: Near | None, n_candidates
     texts = None if texts is None else texts.take(np.flatnonzero(held))
     if near is not None:
         return Trial(own, X, Y, known, near.rows(held).first(n_candidates), texts=texts)
-    fewer = replace(known, points=own.learnt[0], labels=own.learnt[1])
+    fewer = replace(known, held=own.learnt[0], labels=own.learnt[1])
     return Trial(own, X, Y, fewer, texts=texts)
 
 

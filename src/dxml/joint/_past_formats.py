@@ -1,4 +1,4 @@
-"""Joint models of formats 1 to 4, as format 5 would have written them.
+"""Joint models of formats 1 to 4, as format 5 or 6 would have written them.
 
 Formats 1 to 4 had a plan instead of settings by part, and the weights of the mixture in one array,
 in the order of the parts' names.

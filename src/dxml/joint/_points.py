@@ -21,6 +21,7 @@ from dxml._neighbors.cosine import (
     unit_rows,
 )
 from dxml._neighbors.voting import vote
+from dxml.joint._stored_points import Rows, StoredPoints, rows_of
 from dxml.topk import moved_up, tie_order
 
 __all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
@@ -104,18 +105,18 @@ class FeatureSpace:
 
     Attributes
     ----------
-    points : csr_matrix of shape (n_samples, n_features)
+    points : csr_matrix or StoredPoints of shape (n_samples, n_features)
         Scaled rows.
     searched : bool array of shape (n_features,)
         The features that are compared; very common ones cost much and tell little.
     """
 
-    points: sp.csr_matrix
+    points: Rows
     searched: Mask
     _runs: tuple[_Run, ...] = field(default=(), repr=False)
 
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
-        queries = self._compared(X)
+        queries = unit_rows(self._compared(X))
         if len(self._indices) == 1:
             return Near(*self._indices[0][1].search(queries, n_neighbors, device))
         found = [index.search(queries, n_neighbors, device) for _, index in self._indices]
@@ -123,26 +124,34 @@ class FeatureSpace:
 
     def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> FeatureSpace:
         n = self.points.shape[0]
-        runs = [*(self._runs or (_Run(0, n),)), _Run(n, points.shape[0])]
+        runs = [*(self._runs or self._first_run), _Run(n, points.shape[0])]
         while len(runs) > 1 and JOINED * runs[-1].size >= runs[-2].size:
             last, before = runs.pop(), runs.pop()
             runs.append(_Run(before.start, last.stop))
         return FeatureSpace(points, self.searched, tuple(runs))
 
     def drop(self, kept: Mask) -> FeatureSpace:
-        return FeatureSpace(self.points[kept], self.searched)
+        return FeatureSpace(rows_of(self.points)[kept], self.searched)
 
     def widen(self, n_features: int) -> FeatureSpace:
         """New features are rare ones, so they are compared."""
         searched = np.ones(n_features, dtype=bool)
         searched[: len(self.searched)] = self.searched
         runs = []
-        for run in self._runs:
+        for run in self._runs or self._first_run:
             index = run.index
             if index is not None:
                 index = None if index.dense else index.widened(n_features)
             runs.append(_Run(run.start, run.stop, index))
-        return FeatureSpace(widened(self.points, n_features), searched, tuple(runs))
+        points = widened(rows_of(self.points), n_features)
+        return FeatureSpace(points, searched, tuple(runs))
+
+    @property
+    def _first_run(self) -> tuple[_Run]:
+        """All points; those of a folder have their index there."""
+        stored = isinstance(self.points, StoredPoints)
+        index = Neighbours.through(self.points.columns) if stored else None
+        return (_Run(0, self.points.shape[0], index),)
 
     @cached_property
     def _indices(self) -> list[tuple[int, Neighbours]]:
@@ -150,23 +159,24 @@ class FeatureSpace:
 
         There is one run where the points are dense: those are searched by matrix products.
         """
-        whole = (_Run(0, self.points.shape[0]),)
-        runs = self._runs or whole
+        runs = self._runs or self._first_run
         found = [self._indexed(run) for run in runs]
-        if len(runs) > 1 and (is_dense(self.points) or any(index.dense for index in found)):
-            runs = whole
+        if len(runs) > 1 and (
+            is_dense(rows_of(self.points)) or any(index.dense for index in found)
+        ):
+            runs = (_Run(0, self.points.shape[0]),)
             found = [self._indexed(run) for run in runs]
         object.__setattr__(self, "_runs", runs)
         return [(run.start, index) for run, index in zip(runs, found, strict=True)]
 
     def _indexed(self, run: _Run) -> Neighbours:
         if run.index is None:
-            run.index = Neighbours(self._compared(self.points[run.start : run.stop]))
+            run.index = Neighbours(self._compared(rows_of(self.points)[run.start : run.stop]))
         return run.index
 
     def _compared(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        """Rows of length 1 of the features that are compared."""
-        return unit_rows(X if self.searched.all() else only_features(X, self.searched))
+        """Rows of the features that are compared."""
+        return X if self.searched.all() else only_features(X, self.searched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +240,7 @@ class Known:
 
     Attributes
     ----------
-    points : csr_matrix of shape (n_samples, n_features)
+    held : csr_matrix or StoredPoints of shape (n_samples, n_features)
         Scaled rows.
     labels : csr_matrix of shape (n_samples, n_labels), bool
     tie_order : int32 array of shape (n_labels,)
@@ -239,14 +249,23 @@ class Known:
         Where the points are searched.
     """
 
-    points: sp.csr_matrix
+    held: Rows
     labels: sp.csr_matrix
     tie_order: Ids
     space: Space
 
     @property
+    def points(self) -> sp.csr_matrix:
+        """The points, row by row; those of a folder are read into memory for it."""
+        return rows_of(self.held)
+
+    @property
     def n_points(self) -> int:
-        return int(self.points.shape[0])
+        return int(self.held.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.held.shape[1])
 
     @property
     def n_labels(self) -> int:
@@ -300,7 +319,7 @@ class Known:
     def widen(self, n_features: int) -> Known:
         """With more features, which no point has."""
         points = widened(self.points, n_features)
-        wider = replace(self, points=points, space=self.space.widen(n_features))
+        wider = replace(self, held=points, space=self.space.widen(n_features))
         wider.__dict__["counts"] = self.counts
         return wider
 

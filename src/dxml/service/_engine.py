@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
@@ -281,7 +284,8 @@ class Engine:
         known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # compiles before the first request: ranks one point
-            served.joint.predict_topk(served.joint.train_features_[:1], 1, texts=[""])
+            one = sp.csr_matrix((1, served.joint.n_features_in_), dtype=np.float32)
+            served.joint.predict_topk(one, 1, texts=[""])
         return served, max(last, known), saved_labels
 
     def _taught(

@@ -499,7 +499,9 @@ class TextTagger:
                 f"{folder}: holds a model of method {config.get('method')!r}, which takes "
                 "features, not texts. Open it with dxml.load_model."
             )
-        return cls._from_folder(folder, config, arrays)
+        tagger = cls._from_folder(folder, config, arrays)
+        arrays.accept()
+        return tagger
 
     @classmethod
     def _from_folder(cls, folder: str | Path, config: Mapping[str, Any], arrays: Arrays) -> Self:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
+from dxml._core.packed import Packed
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 from dxml._learners.linear_head import LinearHead, fit_linear, label_signs
 from dxml.joint._mixture import Opinion
@@ -158,12 +159,15 @@ class LinearPart(Part):
         return LinearPart(self.head.replaced(signs.labels, fresh, n_labels), self.C)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        packed = self.head.packed
+        if packed is not None and packed.precision == precision:
+            return dict(self.settings), dict(packed.arrays)
         return dict(self.settings), pack_sparse("linear", self.head.weights, precision)
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        packed = arrays.packed_csr("linear", known.n_labels, known.points.shape[1])
-        return cls(LinearHead(unpack_sparse("linear", packed)), real(config, "C"))
+        packed = arrays.packed_csr("linear", known.n_labels, known.n_features)
+        return cls(LinearHead(Packed("linear", packed)), real(config, "C"))
 
 
 class _Signs(NamedTuple):

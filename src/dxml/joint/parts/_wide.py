@@ -169,7 +169,7 @@ class WidePart(Part):
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        width, d = whole(config, "width", 1), known.points.shape[1]
+        width, d = whole(config, "width", 1), known.n_features
         n_features = whole({"n_features": d, **config}, "n_features", 1, d)
         return cls(
             WideHead.from_arrays(arrays, n_features, known.n_labels, width),

@@ -1,0 +1,111 @@
+"""A sparse matrix in the bytes that it is stored in, read by compiled code as it is.
+
+`dxml._core.precision` packs numbers as float16, or as int8 with one scale per row. `Packed` holds
+such a matrix without unpacking it, so that the arrays of a saved model stay in their file, whose
+pages processes share. `value_at` reads one number inside compiled loops: float16, which numba does
+not compute with on a CPU, comes as the same bits in uint16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from numba.extending import overload
+
+from dxml._core.precision import Precision, precision_of, unpack_sparse
+
+__all__ = ["NO_SCALE", "Packed", "as_bits", "value_at"]
+
+NO_SCALE = np.empty(0, dtype=np.float32)
+"""Where numbers have no scale."""
+
+
+def as_bits(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers as `value_at` reads them; nothing is copied."""
+    return values.view(np.uint16) if values.dtype == np.float16 else values
+
+
+def value_at(values: npt.NDArray[Any], place: int) -> np.float32:
+    """One number of `as_bits`, as float32; only inside compiled code."""
+    raise NotImplementedError
+
+
+@overload(value_at)
+def _value_at(values, place):  # type: ignore[no-untyped-def]
+    if values.dtype != numba.types.uint16:
+        return lambda values, place: np.float32(values[place])
+
+    def half(values, place):  # type: ignore[no-untyped-def]
+        """Sign, exponent and fraction moved to float32's places; its exponent is 112 larger."""
+        bits = np.uint32(values[place])
+        sign = np.uint32((bits & np.uint32(0x8000)) << np.uint32(16))
+        rest = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13))
+        return np.uint32(sign | rest).view(np.float32) * np.float32(2.0**112)
+
+    return half
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A CSR matrix as `dxml._core.precision.pack_sparse` lays it out.
+
+    Attributes
+    ----------
+    name : str
+        That its arrays begin with.
+    arrays : mapping of str to array
+        As `dxml._core.arrays.Arrays.packed_csr` gives them.
+    """
+
+    name: str
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = self.arrays[f"{self.name}.shape"].tolist()
+        return rows, columns
+
+    @property
+    def indptr(self) -> npt.NDArray[Any]:
+        return self.arrays[f"{self.name}.indptr"]
+
+    @property
+    def indices(self) -> npt.NDArray[Any]:
+        return self.arrays[f"{self.name}.indices"]
+
+    @property
+    def precision(self) -> Precision:
+        return precision_of(self.arrays[f"{self.name}.data"])
+
+    @cached_property
+    def data(self) -> npt.NDArray[Any]:
+        """As `value_at` reads it."""
+        return as_bits(self.arrays[f"{self.name}.data"])
+
+    @property
+    def scale(self) -> npt.NDArray[np.float32]:
+        """By which the numbers of each row are to be multiplied, or `NO_SCALE`."""
+        return self.arrays.get(f"{self.name}.scale", NO_SCALE)
+
+    def unpacked(self) -> sp.csr_matrix:
+        """As float32 in memory."""
+        return unpack_sparse(self.name, self.arrays)
+
+    def rows(self, which: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """Some rows, as float32 in memory."""
+        starts = self.indptr[:-1][which].astype(np.int64)
+        lengths = self.indptr[1:][which] - starts
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        kept = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+        values = self.arrays[f"{self.name}.data"][kept].astype(np.float32)
+        if len(self.scale):
+            values *= np.repeat(self.scale[which], lengths)
+        ids = self.indices[kept].astype(np.int32)
+        return sp.csr_matrix((values, ids, indptr), shape=(len(which), self.shape[1]))
