@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short bench-smoke bench-parts docs clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -56,6 +56,14 @@ fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: 
 
 fuzz-short: $(READY)  ## the short form, about half a minute
 	$(BIN)/python tests/fuzz/folders.py --trials 250 --seconds 30
+
+ray: $(READY)    ## a Ray cluster of several nodes on this machine, of which some are killed at work
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest -q -m ray tests/_ray
+
+ray-short: $(READY)  ## the short form: a node is killed while it searches, trains and predicts
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest -q -m ray tests/_ray -k "dies_at_work and (search_sparse or train_block or rank_batch)"
 
 browser-story: $(READY)  ## the short form: from pasting a text to teaching and undoing
 	$(BIN)/python -m pytest -q -m browser tests/browser -k whole_story

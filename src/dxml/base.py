@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,6 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from dxml._core.arrays import Arrays, listed_texts, mapping, reading, real, whole
+from dxml._core.blocks import cut_rows, run_blocks, spread
 from dxml._core.params import accept_former_names, check_params, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml._core.threads import FEW_ROWS, numba_threads
@@ -35,6 +37,23 @@ from dxml.progress import SILENT, Progress, StageTimer
 from dxml.topk import TopK, tie_order
 
 __all__ = ["Classifier"]
+
+
+RANKED_BYTES = 8  # of a label and its score
+Batch = tuple[sp.csr_matrix, Sequence[str] | None]
+
+
+def _batches(X: sp.csr_matrix, texts: Sequence[str] | None, size: int, k: int) -> Iterator[Batch]:
+    start = 0
+    for rows in cut_rows(X, size, more=k * RANKED_BYTES):
+        stop = start + rows.shape[0]
+        yield rows, None if texts is None else texts[start:stop]
+        start = stop
+
+
+def _rank_batch(shared: tuple[Classifier, int], batch: Batch) -> TopK:
+    (model, k), (rows, texts) = shared, batch
+    return model._rank_texts(rows, k, texts)
 
 
 class Classifier(BaseEstimator, ABC):
@@ -131,16 +150,16 @@ class Classifier(BaseEstimator, ABC):
 
         k defaults to 5, or to the number of labels if there are fewer.
         """
-        return self._in_batches(X, k, lambda rows, k, _: self._rank(rows, k), progress)
+        return self._in_batches(X, k, None, progress)
+
+    def _rank_texts(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
+        """As `_rank`, for a method that makes something of the points' texts."""
+        return self._rank(X, k)
 
     def _in_batches(
-        self,
-        X: Any,
-        k: int | None,
-        rank: Callable[[sp.csr_matrix, int, slice], TopK],
-        progress: Progress,
+        self, X: Any, k: int | None, texts: Sequence[str] | None, progress: Progress
     ) -> TopK:
-        """`predict_topk`, by a function of checked rows, k, and where the rows stand in X."""
+        """`predict_topk`, with the points' texts where there are any."""
         self._check_fitted()
         features = check_features(X, self.n_features_in_)
         k = check_k(min(5, self.n_labels_) if k is None else k, self.n_labels_)
@@ -149,12 +168,14 @@ class Classifier(BaseEstimator, ABC):
         parts = []
         one = 1 if features.shape[0] < FEW_ROWS else None  # waking others would take longer
         with numba_threads(one), progress.stage("predict", features.shape[0], "points") as stage:
-            for start in range(0, features.shape[0], self.batch_rows):
-                whole = features.shape[0] <= self.batch_rows
-                where = slice(start, start + self.batch_rows)
-                rows = features if whole else features[where]
-                parts.append(rank(rows, k, where))
-                stage.advance(rows.shape[0])
+            batches = _batches(features, texts, self.batch_rows, k)
+            model = self
+            if spread():  # what the first ranking builds is sent too; a copy is never learnt on
+                self._rank_texts(features[:1], k, None if texts is None else texts[:1])
+                model = copy(self)
+            for ranking in run_blocks(_rank_batch, (model, k), batches):
+                parts.append(ranking)
+                stage.advance(len(ranking))
         return TopK.concatenate(parts)
 
     def predict(self, X: Any, k: int | None = None) -> Any:

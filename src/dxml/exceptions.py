@@ -7,7 +7,8 @@
     ├── DatasetNotFoundError a data set by that name cannot be had      (also a LookupError)
     ├── ParameterError       a hyper-parameter is unknown or illegal    (also a ValueError)
     ├── NotFittedError       predict before fit (also a ValueError and an AttributeError)
-    └── ModelFormatError     a model folder is missing, damaged or newer (also a ValueError)
+    ├── ModelFormatError     a model folder is missing, damaged or newer (also a ValueError)
+    └── ClusterError         a Ray cluster cannot be had, or lost its machines
 
 A message is one sentence or two: what was expected, what came, what to do. Where a remedy has
 another name on the command line than in Python, the place that raises gives both: `advise`.
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 __all__ = [
+    "ClusterError",
     "DataFormatError",
     "DatasetNotFoundError",
     "DxmlError",
@@ -57,6 +59,10 @@ class NotFittedError(DxmlError, ValueError, AttributeError):
 
 class ModelFormatError(DxmlError, ValueError):
     """A model folder is missing, damaged, or written by a newer version."""
+
+
+class ClusterError(DxmlError):
+    """A Ray cluster cannot be reached, or lost the machines that work was on."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -188,3 +188,12 @@ def test_help_does_not_import_the_heavy_parts() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
+def test_a_cluster_needs_ray(
+    command: str, files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = fails(capsys, command, files / "train.txt", "--model", files / "m", "--ray", "local")
+    assert said == "error: Ray is not installed. Install it: pip install 'dxml[ray]'.\n"

@@ -8,7 +8,7 @@ import typer
 
 from dxml.exceptions import ParameterError
 
-__all__ = ["DATA", "MODEL", "QUIET", "SPLIT", "parse_assignments"]
+__all__ = ["DATA", "MODEL", "QUIET", "RAY", "SPLIT", "parse_assignments"]
 
 DATA = typer.Argument(
     ...,
@@ -18,6 +18,12 @@ DATA = typer.Argument(
 MODEL = typer.Option(..., "--model", "-m", metavar="DIR", help="The model's folder.")
 SPLIT = typer.Option(
     None, "--split", metavar="N", min=1, help="Split of a named data set; by default 1."
+)
+RAY = typer.Option(
+    None,
+    "--ray",
+    metavar="ADDRESS",
+    help="Work on a Ray cluster: its host:port, auto, or local.",
 )
 QUIET = typer.Option(False, "--quiet", "-q", help="Print only predictions, scores and errors.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, SPLIT
+from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT
 from dxml._cli._ranked import Ranked, rank_data
 from dxml._cli._tables import ENCODING, LABELS, SEPARATOR, SKIP, TEXT, Reading
 
@@ -24,6 +24,7 @@ def evaluate(
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
     as_json: bool = typer.Option(False, "--json", help="One JSON object instead of a table."),
+    ray: str | None = RAY,
     quiet: bool = QUIET,
 ) -> None:
     """Score a model on DATA, where the right labels are known.
@@ -33,10 +34,11 @@ def evaluate(
     data set means its test part; for a tagger, DATA is a table of texts with
     labels.
     """
+    from dxml._core.cluster import open_cluster
     from dxml.progress import open_progress
 
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
-    with open_progress(quiet or as_json) as progress:
+    with open_cluster(ray), open_progress(quiet or as_json) as progress:
         ranked = rank_data(data, model, split, reading, progress)
     scores, ks = _scores(ranked)
     if as_json:

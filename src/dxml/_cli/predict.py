@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, SPLIT
+from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT
 from dxml._cli._tables import ENCODING, ID, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
 
@@ -50,6 +50,7 @@ def predict(
     id: str | None = ID,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
+    ray: str | None = RAY,
     quiet: bool = QUIET,
 ) -> None:
     """Rank labels for the points of DATA.
@@ -63,6 +64,7 @@ def predict(
     npz they are empty rows.
     """
     from dxml._cli._write import check_output, write_predictions
+    from dxml._core.cluster import open_cluster
     from dxml.data import open_data
     from dxml.methods import TAGGER, load_model, saved_method
     from dxml.progress import open_progress
@@ -71,7 +73,8 @@ def predict(
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
     check_output(chosen.value, output)
     if (method := saved_method(model)) == TAGGER:
-        _predict_texts(data, model, top, output, chosen, with_parents, split, reading, quiet)
+        with open_cluster(ray):
+            _predict_texts(data, model, top, output, chosen, with_parents, split, reading, quiet)
         return
     reading.refuse(model, method)
     if with_parents:
@@ -79,7 +82,7 @@ def predict(
     estimator = load_model(model)
     widths = (estimator.n_features_in_, estimator.n_labels_)
     points = open_data(data, "test", split, widths=widths)
-    with open_progress(quiet) as progress:
+    with open_cluster(ray), open_progress(quiet) as progress:
         ranking = estimator.predict_topk(points.X, top, progress=progress)
     names = None if estimator.label_names_ is None else estimator.label_names_.tolist()
     write_predictions(ranking, estimator.n_labels_, names, chosen.value, output)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, SPLIT, parse_assignments
+from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT, parse_assignments
 from dxml._cli._tables import (
     ENCODING,
     ID,
@@ -67,6 +67,7 @@ def train(
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
+    ray: str | None = RAY,
     quiet: bool = QUIET,
 ) -> None:
     """Train a model on DATA and save it.
@@ -75,6 +76,8 @@ def train(
     texts (JSON lines, CSV, TSV or Parquet) and the model a tagger, which gives
     labels by name: dxml train docs.jsonl --text title --labels tags -m m
     """
+    from dxml._core.cluster import open_cluster
+
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
     if encoder is not None:
         if "encoder" in given:
@@ -84,7 +87,8 @@ def train(
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions)
         state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
-        _train_tagger(data, model, method, split, given, reading, info, state, quiet)
+        with open_cluster(ray):
+            _train_tagger(data, model, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
         "--encoder": encoder is not None,
@@ -96,7 +100,8 @@ def train(
     }
     if stray := [option for option, is_given in of_tables.items() if is_given]:
         raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
-    _train_method(data, model, method or "joint", split, given, quiet)
+    with open_cluster(ray):
+        _train_method(data, model, method or "joint", split, given, quiet)
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,10 @@ class _Room:
         self.indices = _with_room(matrix.indices, size)
         self.indptr = _with_room(matrix.indptr, rows + 1)
 
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """A matrix that is sent to another process has no room there."""
+        return type(None), ()
+
     def holds(self, size: int, rows: int) -> bool:
         return size <= len(self.data) and rows < len(self.indptr)
 

@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.packed import NO_SCALE, Packed, value_at
 from dxml._core.random_numba import seeded
 from dxml._core.sparse import append_rows, plain_csr, widened
@@ -36,6 +37,8 @@ IDLE = 1.25  # of the weights in use: the most that are stored
 TOL = np.float32(0.1)  # of a label's projected gradients
 LONG = 8192  # points of a label, from which on a CPU trains it beside a GPU
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
+WEIGHT_BYTES = 8  # of a weight that comes out, with its feature
+SIGN_BYTES = 9  # of a point that a label learns from: its number, sign and multiplier
 
 Floats = npt.NDArray[np.float32]
 
@@ -243,65 +246,105 @@ def fit_linear(
     device : str
         A GPU trains where there is no `start`, and where Triton is installed.
     """
-    points = signs
     duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
-    known = (
-        sp.csr_matrix((points.shape[0], X.shape[1]), dtype=np.float32) if start is None else start
-    )
-    known_starts = known.indptr.astype(np.int64)
+    n_labels, n_features = signs.shape[0], X.shape[1]
+    known = sp.csr_matrix((n_labels, n_features), dtype=np.float32) if start is None else start
     squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float32).ravel()
     use = np.ones(X.shape[0], dtype=bool) if rows is None else rows
-    sizes = _weights_at_most(X.indptr, points.indptr, points.indices, X.shape[1])
-    sizes = np.minimum(sizes + np.diff(known_starts), X.shape[1])
-    parts = []
-    n_labels = points.shape[0]
+    sizes = _weights_at_most(X.indptr, signs.indptr, signs.indices, n_features)
+    sizes = np.minimum(sizes + np.diff(known.indptr), n_features)
     if device != "cpu" and start is None and n_labels and _has_triton():
         return _fit_on_gpu(
             X, signs, duals, use, sizes, squares, C, max_iter, prune, seed, device, stage, progress
         )
+    settings = _Settings(np.float32(0.5 / C), max_iter, np.float32(prune), seed)
+    if spread():
+        runs = list(cut(WEIGHT_BYTES * sizes + SIGN_BYTES * np.diff(signs.indptr), BLOCK_BYTES))
+    else:
+        runs = list(cut(sizes, BLOCK))
+    blocks = (_label_block(run, signs, duals, known, sizes) for run in runs)
+    parts = []
     with progress.stage(stage, n_labels, "labels") as bar:
-        first = 0
-        while first < n_labels:
-            ends = np.cumsum(sizes[first:])
-            count = max(1, int(np.searchsorted(ends, BLOCK, side="right")))
-            labels = np.arange(first, first + count)
-            room = np.concatenate([[0], np.cumsum(sizes[labels])])
-            by_size = np.argsort(-sizes[labels], kind="stable")  # dealt out evenly to the threads
-            features = np.empty(room[-1], dtype=np.int32)
-            values = np.empty(room[-1], dtype=np.float32)
-            filled = np.zeros(count, dtype=np.int64)
-            _train(
-                X.indptr,
-                X.indices,
-                X.data,
-                X.shape[1],
-                squares,
-                points.indptr,
-                points.indices,
-                points.data,
-                duals,
-                use,
-                known_starts,
-                known.indices,
-                known.data,
-                first,
-                by_size,
-                np.float32(0.5 / C),
-                max_iter,
-                np.float32(prune),
-                np.uint64(seed),
-                min(count, numba.get_num_threads()),
-                room,
-                features,
-                values,
-                filled,
-            )
-            parts.append(_gather(room, features, values, filled, X.shape[1]))
-            first += count
-            bar.advance(count)
+        trained = run_blocks(_train_block, (X, squares, use, settings), blocks)
+        for run, (weights, own) in zip(runs, trained, strict=True):
+            duals[signs.indptr[run.start] : signs.indptr[run.stop]] = own
+            parts.append(weights)
+            bar.advance(run.stop - run.start)
     weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
     weights.sort_indices()
     return LinearHead(weights), duals
+
+
+class _Settings(NamedTuple):
+    """As the compiled loop takes them."""
+
+    ridge: np.float32
+    max_iter: int
+    prune: np.float32
+    seed: int
+
+
+class _LabelBlock(NamedTuple):
+    """Labels in training, from `first` on: their signs, multipliers, weights and sizes."""
+
+    first: int
+    signs: sp.csr_matrix
+    duals: Floats
+    known: sp.csr_matrix
+    sizes: npt.NDArray[np.int64]
+
+
+def _label_block(
+    run: slice,
+    signs: sp.csr_matrix,
+    duals: Floats,
+    known: sp.csr_matrix,
+    sizes: npt.NDArray[np.int64],
+) -> _LabelBlock:
+    if run == slice(0, signs.shape[0]):
+        return _LabelBlock(0, signs, duals, known, sizes)
+    own = duals[signs.indptr[run.start] : signs.indptr[run.stop]]
+    return _LabelBlock(run.start, signs[run], own, known[run], sizes[run])
+
+
+def _train_block(
+    shared: tuple[sp.csr_matrix, Floats, npt.NDArray[np.bool_], _Settings], block: _LabelBlock
+) -> tuple[sp.csr_matrix, Floats]:
+    """The weights of the labels of a block, and the multipliers where training ended."""
+    X, squares, use, settings = shared
+    signs, known, sizes, duals = block.signs, block.known, block.sizes, block.duals.copy()
+    room = np.concatenate([[0], np.cumsum(sizes)])
+    by_size = np.argsort(-sizes, kind="stable")  # dealt out evenly to the threads
+    features = np.empty(room[-1], dtype=np.int32)
+    values = np.empty(room[-1], dtype=np.float32)
+    filled = np.zeros(len(sizes), dtype=np.int64)
+    _train(
+        X.indptr,
+        X.indices,
+        X.data,
+        X.shape[1],
+        squares,
+        signs.indptr,
+        signs.indices,
+        signs.data,
+        duals,
+        use,
+        known.indptr.astype(np.int64),
+        known.indices,
+        known.data,
+        block.first,
+        by_size,
+        settings.ridge,
+        settings.max_iter,
+        settings.prune,
+        np.uint64(settings.seed),
+        min(len(sizes), numba.get_num_threads()),
+        room,
+        features,
+        values,
+        filled,
+    )
+    return _gather(room, features, values, filled, X.shape[1]), duals
 
 
 def _has_triton() -> bool:
@@ -414,7 +457,7 @@ def _train(  # type: ignore[no-untyped-def]
     for chunk in numba.prange(n_chunks):
         w = np.zeros(n_features, dtype=np.float32)
         for turn in range(chunk, order.shape[0], n_chunks):
-            label = first + order[turn]
+            label = order[turn]
             begin, end = starts[label], starts[label + 1]
             active = np.empty(end - begin, dtype=np.int64)
             size = 0
@@ -430,7 +473,7 @@ def _train(  # type: ignore[no-untyped-def]
                     step = np.float32(signs[place]) * duals[place]
                     for j in range(x_starts[i], x_starts[i + 1]):
                         w[x_features[j]] += step * x_data[j]
-            state = seeded(seed, label)
+            state = seeded(seed, first + label)
             descend(
                 x_starts,
                 x_features,
@@ -449,7 +492,7 @@ def _train(  # type: ignore[no-untyped-def]
                 state,
                 w,
             )
-            at = room[order[turn]]
+            at = room[label]
             for place in range(begin, end):  # every weight that is not 0 is of one of these
                 i = points[place]
                 for j in range(x_starts[i], x_starts[i + 1]):
@@ -466,7 +509,7 @@ def _train(  # type: ignore[no-untyped-def]
                     out_values[at] = w[feature]
                     at += 1
                 w[feature] = 0
-            filled[order[turn]] = at - room[order[turn]]
+            filled[label] = at - room[label]
 
 
 @numba.njit(cache=True, parallel=True)  # added up in order: packed weights score as unpacked ones

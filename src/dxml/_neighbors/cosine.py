@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.blocks import cut_rows, run_blocks
 from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
 from dxml._core.sparse import plain_csr
@@ -41,6 +42,8 @@ GPU_PAIRS = 100_000_000  # of a query and a point, from which on a GPU is worth 
 MIN_WEIGHT = (
     1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
 )
+SEARCHED = 1024  # queries of a block
+FOUND_BYTES = 8  # of a neighbour: its id and its cosine
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -188,6 +191,10 @@ class Neighbours:
         found.dense, found.columns, found._placed = False, columns, {}
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on a GPU."""
+        return self.__dict__ | {"_placed": {}}
+
     def _on(self, device: str) -> GpuColumns:
         if device not in self._placed:
             from dxml._neighbors.cosine_gpu import GpuColumns
@@ -205,15 +212,33 @@ class Neighbours:
         self, queries: sp.csr_matrix, n_neighbors: int, device: str = "cpu"
     ) -> tuple[Ids, Floats]:
         """As `nearest_by_cosine`, on a GPU where `device` is one and there is work for it."""
-        if not self.dense:
-            if device != "cpu" and queries.shape[0] * self.columns.n >= GPU_PAIRS:
-                return self._on(device).search(queries, n_neighbors)
-            return nearest_by_cosine(queries, self.columns, n_neighbors)
-        ids, distances = self.index.search(queries.toarray(), n_neighbors)
-        cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
-        empty = np.diff(queries.indptr) == 0
-        cosines[empty] = 0
-        return np.where(cosines > 0, ids, np.int32(-1)), cosines
+        many = not self.dense and queries.shape[0] * self.columns.n >= GPU_PAIRS
+        if many and device != "cpu":
+            return self._on(device).search(queries, n_neighbors)
+        search = _search_dense if self.dense else _search_sparse
+        shared = (self.index if self.dense else self.columns, n_neighbors)
+        blocks = cut_rows(queries, SEARCHED, more=n_neighbors * FOUND_BYTES)
+        found = list(run_blocks(search, shared, blocks))
+        if len(found) == 1:
+            return found[0]
+        ids = np.concatenate([ids for ids, _ in found])
+        return ids, np.concatenate([cosines for _, cosines in found])
+
+
+def _search_sparse(shared: tuple[Columns, int], queries: sp.csr_matrix) -> tuple[Ids, Floats]:
+    columns, n_neighbors = shared
+    return nearest_by_cosine(queries, columns, n_neighbors)
+
+
+def _search_dense(
+    shared: tuple[PartitionedIndex, int], queries: sp.csr_matrix
+) -> tuple[Ids, Floats]:
+    index, n_neighbors = shared
+    ids, distances = index.search(queries.toarray(), n_neighbors)
+    cosines = np.maximum(1 - distances / 2, 0)  # of vectors of length 1
+    empty = np.diff(queries.indptr) == 0
+    cosines[empty] = 0
+    return np.where(cosines > 0, ids, np.int32(-1)), cosines
 
 
 def merge_nearest(

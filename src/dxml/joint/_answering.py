@@ -113,16 +113,12 @@ class Answering(Classifier):
             raise DataFormatError(
                 f"expected a text for each of {X.shape[0]} points, got {len(texts)}."
             )
-
-        def rank(rows: sp.csr_matrix, k: int, where: slice) -> TopK:
-            return self._rank_points(rows, k, texts[where])
-
-        return self._in_batches(X, k, rank, progress)
+        return self._in_batches(X, k, texts, progress)
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        return self._rank_points(X, k, None)
+        return self._rank_texts(X, k, None)
 
-    def _rank_points(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
+    def _rank_texts(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
         rows = max(1, PAIRS // self.n_labels_) if self.plan_.every_label else X.shape[0]
         read = self._read(texts)
         ranked = []

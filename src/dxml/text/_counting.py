@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, vstack
 
+from dxml._core.blocks import cut, run_blocks, spread
 from dxml.progress import Stage
 from dxml.text._tokens import Find, TermIds
 
 __all__ = ["Vocabulary", "count_terms", "join_rows", "learn_terms"]
 
 BLOCK = 1000  # texts counted at a time
+LETTER_BYTES = 64  # of a letter and the counts it is in: up to six n-grams begin there
 Terms = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
 
 
@@ -71,26 +73,34 @@ class Vocabulary:
         return Vocabulary(self.first, {**self.later, **numbered})
 
 
-def _blocks(texts: Sequence[str], stage: Stage) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), BLOCK):
-        block = texts[start : start + BLOCK]
-        yield block
-        stage.advance(len(block))
+def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    return (texts[run] for run in cut(LETTER_BYTES * sizes, count=BLOCK))
+
+
+def _counted(block: Sequence[str], cutter: TermIds) -> csr_matrix:
+    """Term counts of some texts, of shape (texts, largest id + 1)."""
+    ids, row_ends = array("i"), array("i", [0])
+    for text in block:
+        ids.extend(cutter.ids(text))
+        row_ends.append(len(ids))
+    indices = np.array(ids, dtype=np.int32)
+    ones = np.ones(indices.size, dtype=np.int32)
+    shape = (len(block), int(indices.max(initial=-1)) + 1)
+    counts = csr_matrix((ones, indices, np.array(row_ends, dtype=np.int32)), shape=shape)
+    counts.sum_duplicates()
+    return counts
+
+
+def _count_block(shared: tuple[TermIds], block: Sequence[str]) -> csr_matrix:
+    return _counted(block, *shared)
 
 
 def count_terms(texts: Sequence[str], cutter: TermIds, stage: Stage) -> list[csr_matrix]:
     """Term counts, a matrix of shape (texts of a block, largest id + 1) for each block of texts."""
     blocks = []
-    for block in _blocks(texts, stage):
-        ids, row_ends = array("i"), array("i", [0])
-        for text in block:
-            ids.extend(cutter.ids(text))
-            row_ends.append(len(ids))
-        indices = np.array(ids, dtype=np.int32)
-        ones = np.ones(indices.size, dtype=np.int32)
-        shape = (len(block), int(indices.max(initial=-1)) + 1)
-        counts = csr_matrix((ones, indices, np.array(row_ends, dtype=np.int32)), shape=shape)
-        counts.sum_duplicates()
+    for counts in run_blocks(_count_block, (cutter,), _blocks(texts)):
+        stage.advance(counts.shape[0])
         blocks.append(counts)
     return blocks
 
@@ -104,22 +114,55 @@ def join_rows(blocks: list[csr_matrix], width: int) -> csr_matrix:
     return csr_matrix(vstack([csr_matrix((0, width), dtype=np.int32), *blocks], format="csr"))
 
 
+def _numbering() -> defaultdict[str, int]:
+    """Gives every term that it is asked for a number, from 0 in the order in which they come."""
+    seen: defaultdict[str, int] = defaultdict()
+    seen.default_factory = seen.__len__
+    return seen
+
+
+def _count_new_terms(
+    shared: tuple[Callable[[Find], TermIds]], block: Sequence[str]
+) -> tuple[list[str], csr_matrix]:
+    """The terms of some texts, and their counts by the order in which they come."""
+    seen = _numbering()
+    counts = _counted(block, shared[0](seen.__getitem__))
+    return list(seen), counts
+
+
+def _count_apart(
+    texts: Sequence[str],
+    cutter: Callable[[Find], TermIds],
+    seen: defaultdict[str, int],
+    stage: Stage,
+) -> list[csr_matrix]:
+    """As `count_terms`, where each block numbers its terms by itself, and `seen` then renumbers."""
+    blocks = []
+    for terms, counts in run_blocks(_count_new_terms, (cutter,), _blocks(texts)):
+        numbers = np.fromiter(map(seen.__getitem__, terms), dtype=np.int32, count=len(terms))
+        blocks.append(_rename(counts, numbers, len(seen)))
+        stage.advance(counts.shape[0])
+    return blocks
+
+
 def learn_terms(
     texts: Sequence[str], cutter: Callable[[Find], TermIds], min_df: int, stage: Stage
 ) -> Terms:
     """(term → column, idf, counts) of the terms that occur in `min_df` or more texts."""
-    seen: defaultdict[str, int] = defaultdict()
-    seen.default_factory = seen.__len__
-    blocks = count_terms(texts, cutter(seen.__getitem__), stage)
+    seen = _numbering()
+    if spread():
+        blocks = _count_apart(texts, cutter, seen, stage)
+    else:
+        blocks = count_terms(texts, cutter(seen.__getitem__), stage)
     df = np.zeros(len(seen), dtype=np.int64)
     for counts in blocks:
         df[: counts.shape[1]] += np.bincount(counts.indices, minlength=counts.shape[1])
     kept = sorted(term for term, id in seen.items() if df[id] >= min_df)
-    ids = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
+    numbers = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
     columns = np.full(len(seen), -1, dtype=np.int32)
-    columns[ids] = np.arange(len(kept), dtype=np.int32)
+    columns[numbers] = np.arange(len(kept), dtype=np.int32)
     idf = np.full(len(kept), 1 + len(texts), dtype=np.float32)
-    idf /= df[ids].astype(np.float32) + np.float32(1)
+    idf /= df[numbers].astype(np.float32) + np.float32(1)
     np.log(idf, out=idf)
     idf += 1.0
     renamed = [_rename(counts, columns, len(kept)) for counts in blocks]

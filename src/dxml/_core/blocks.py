@@ -1,0 +1,112 @@
+"""Independent blocks of work, one after the other here, or on a cluster where one is open.
+
+A block's function depends on nothing but its arguments, so that it may be run again after a machine
+failed. Results come in the order of the blocks, and so do not depend on where they were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain, islice
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["BLOCK_BYTES", "Runner", "cut", "cut_rows", "run_blocks", "running_on", "spread"]
+
+BLOCK_BYTES = 1 << 24
+"""Of a block, and of its result: the most that is sent to a cluster, or comes back, in one piece.
+An item that is larger than that is a block of its own."""
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """Runs blocks somewhere else."""
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Result],
+        shared: tuple[Any, ...],
+        blocks: Iterable[Any],
+    ) -> Iterator[Result]:
+        """As `run_blocks`."""
+
+
+_runner: ContextVar[Runner | None] = ContextVar("_runner", default=None)
+
+
+@contextmanager
+def running_on(runner: Runner | None) -> Iterator[None]:
+    """Inside, `run_blocks` gives its blocks to `runner`; None: they are run here."""
+    before = _runner.set(runner)
+    try:
+        yield
+    finally:
+        _runner.reset(before)
+
+
+def spread() -> bool:
+    """Whether blocks go to a cluster."""
+    return _runner.get() is not None
+
+
+def run_blocks(
+    function: Callable[[Any, Block], Result],
+    shared: tuple[Any, ...],
+    blocks: Iterable[Block],
+) -> Iterator[Result]:
+    """The result of each block, in the order of the blocks; one block alone is run here.
+
+    Parameters
+    ----------
+    function : function of `shared` and a block
+        It must change neither: on a cluster their arrays cannot be written to.
+    shared : tuple
+        What all blocks need. An array or another object in it is sent once as long as it lives, so
+        nobody may change it.
+    blocks : iterable
+        They are made when their turn comes, and no larger than `BLOCK_BYTES`.
+
+    >>> list(run_blocks(lambda shared, block: shared[0] * block, (10,), [1, 2, 3]))
+    [10, 20, 30]
+    """
+    runner, waiting = _runner.get(), iter(blocks)
+    first = list(islice(waiting, 2))
+    if runner is None or len(first) < 2:
+        return (function(shared, block) for block in chain(first, waiting))
+    return runner.run(function, shared, chain(first, waiting))
+
+
+def cut(
+    sizes: npt.NDArray[np.integer[Any]], most: int = BLOCK_BYTES, count: int | None = None
+) -> Iterator[slice]:
+    """Runs of items whose sizes add up to at most `most`, and of at most `count` items.
+
+    >>> list(cut(np.array([3, 3, 3, 9, 1]), 6))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    ends = np.cumsum(sizes, dtype=np.int64)
+    start, before = 0, 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        stop = stop if count is None else min(stop, start + count)
+        yield slice(start, stop)
+        start, before = stop, int(ends[stop - 1])
+
+
+def cut_rows(X: sp.csr_matrix, count: int, more: int = 0) -> Iterator[sp.csr_matrix]:
+    """X in blocks of at most `count` rows, with `more` bytes beside each row; X itself where that
+    is one block.
+
+    >>> [rows.shape[0] for rows in cut_rows(sp.eye(5, format="csr"), 2)]
+    [2, 2, 1]
+    """
+    value = X.data.itemsize + X.indices.itemsize
+    runs = list(cut(np.diff(X.indptr).astype(np.int64) * value + more, count=count))
+    yield from [X] if len(runs) < 2 else (X[rows] for rows in runs)
