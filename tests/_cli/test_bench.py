@@ -41,6 +41,9 @@ def test_run_score_and_report(tmp_path: Path) -> None:
     assert again.strip().endswith("tiny.json: 2 runs, 0 new, 0 failed")
     summary = json.loads((results / "tiny.json").read_text("utf-8"))
     assert summary["rows"][0]["scores"]["P@1"]["mean"] > 50
+    part = run("run", file, "--results", results, "--only", "split 2", "--rerun")
+    assert "tiny: 2 runs, 1 to do" in part and "2 runs, 1 new, 0 failed" in part
+    summary = json.loads((results / "tiny.json").read_text("utf-8"))
     (results / "tiny.json").unlink()
     run("score", file, "--results", results)
     assert json.loads((results / "tiny.json").read_text("utf-8")) == summary

@@ -56,6 +56,40 @@ def test_cells_that_could_not_be_measured_say_why() -> None:
     assert "| Bibtex | 1 | SLEEC | MemoryError: too much |" in section(page, "## Runs that failed")
 
 
+def test_large_data_stands_as_its_twin() -> None:
+    slow = "took longer than the limit of 7200 s"
+    twins = summary(
+        row("twin:wiki10-31k", "dxml", 80.0, devices=["cuda"]),
+        not_run("twin:wiki10-31k", "sleec", slow),
+        row("twin:wiki10-31k", "knn", 75.0),
+        row("twin:wiki10-31k,share=0.1", "leml", 70.0),
+        study("activation", "linear", 44.0, dataset="twin:wiki10-31k"),
+    )
+    twins["data"] = {"twin:wiki10-31k": twins["data"]["bibtex"]}
+    page = render([twins])
+    table = section(page, "## Table 3 of the paper")
+    assert "never a number with the paper's" in table and "share" not in table
+    assert "**Wiki10-31K; ours: its twin**" in table and "**Delicious-200K**" in table
+    assert "| DXML | 86.45 | 80.00 | 70.88 | 48.00 | 61.31 | 32.00 |" in table
+    assert "| KNN | – | 75.00 |" in table
+    assert "| SLEEC | 85.88 | – [a] |" in table and f"- [a] {slow}" in table
+    assert "| DXML | 86.45 | 80.00 | 76.32 | 48.00 |" in section(page, "## Table 5 of the paper")
+    times = section(page, "## Table 6")
+    assert "| Wiki10-31K, twin | DXML | 3,047.0 | 35.30 | 16.3 | 0.21 (GPU) | A, cuda" in times
+    assert slow in times
+    assert "| Wiki10-31K, twin, ours | 4,880 |" in section(page, "## Table 1")
+    ablation = section(page, "## The paper's ablation")
+    assert "| Wiki10-31K, twin | test | `linear` | 44.00" in ablation
+    real = render([twins, summary(row("wiki10-31k", "dxml", 81.0))])
+    assert "| DXML | 86.45 | 81.00 ± 0.50 | −5.45 |" in section(real, "## Table 3 of the paper")
+
+
+def test_seconds_to_predict_are_those_of_a_cpu() -> None:
+    seconds = {"train": spread(35.3), "predict": spread(0.21), "predict_cpu": spread(4.5)}
+    page = render([summary(row("bibtex", "dxml", 60.0, devices=["cuda"], seconds=seconds))])
+    assert "| Bibtex | DXML | 353.0 | 35.30 | 2.1 | 4.50 | A, cuda" in section(page, "## Table 6")
+
+
 def test_every_cell_of_the_paper_is_on_the_page() -> None:
     page = render([FULL])
     for (source, dataset, _), measures in load_published().scores.items():

@@ -12,6 +12,7 @@ from dxml.bench._results import Store
 from dxml.bench._runner import Event, run_experiment
 from dxml.bench._spec import Run
 from dxml.bench._summary import summarise
+from dxml.exceptions import ParameterError
 
 from .conftest import PLANTED, QUICK, experiment, plan
 
@@ -158,3 +159,29 @@ def test_a_default_that_changed_is_run_again(store: Store, monkeypatch: pytest.M
     monkeypatch.setattr("dxml.bench._results.Stored.stale", True)
     assert runner.to_do(one, store, retry_failed=False, rerun=False) == [GOOD]
     assert summarise(one, store)["rows"][0]["runs"] == 0
+
+
+def test_only_the_runs_that_are_named_are_done(store: Store) -> None:
+    other = Run(PLANTED, 1, "leml", (("max_iter", 1),), 0, k=5)
+    three = experiment(plan(GOOD), plan(SECOND), plan(other))
+    assert runner.to_do(three, store, only=["split 1"]) == [GOOD, other]
+    assert runner.to_do(three, store, only=["split 1", "knn"]) == [GOOD]
+    assert runner.to_do(three, store, only=["max_iter=1"]) == [other]
+    run_experiment(three, store, QUICK, only=["knn", "split 2"])
+    assert store.get(SECOND) is not None and store.get(GOOD) is None
+    with pytest.raises(ParameterError, match=r"no run of e has 'knn' and 'x' in its name, such as"):
+        runner.to_do(three, store, only=["knn", "x"])
+
+
+def test_a_model_on_a_gpu_is_also_timed_on_a_cpu(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = (("epochs", 1), ("walks_per_label", 1), ("dim", 4))
+    run = Run(PLANTED, 1, "dxml", small, 0, k=5)
+    run_experiment(experiment(plan(run)), store, QUICK)
+    stored = store.get(run)
+    assert stored is not None and "predict_cpu" not in stored.record["seconds"]
+    monkeypatch.setattr(worker, "resolve_device", lambda device: "cuda")
+    run_experiment(experiment(plan(run)), store, QUICK, rerun=True)
+    stored = store.get(run)
+    assert stored is not None and stored.record["seconds"]["predict_cpu"] > 0

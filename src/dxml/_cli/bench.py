@@ -30,6 +30,12 @@ def run(
     jobs: int = typer.Option(1, "--jobs", "-j", metavar="N", min=1, help="Runs at once."),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,
+    only: list[str] = typer.Option(
+        [],
+        "--only",
+        metavar="WORD",
+        help="Only runs with this word in data, method or parameters; several: with each of them.",
+    ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
     quiet: bool = QUIET,
@@ -49,14 +55,16 @@ def run(
     check_folder(results)
     chosen, store = find_experiment(experiment), Store(results)
     again = {"retry_failed": retry_failed, "rerun": rerun}
-    new, total = len(to_do(chosen, store, **again)), len(chosen.runs)
+    new, total = len(to_do(chosen, store, only=only, **again)), len(chosen.runs)
     if not quiet:
-        typer.echo(f"{chosen.name}: {total} runs, {total - new} stored already", err=True)
+        left = f"{new} to do" if only else f"{total - new} stored already"
+        typer.echo(f"{chosen.name}: {total} runs, {left}", err=True)
     run_experiment(
         chosen,
         store,
         Settings(device=device),
         jobs=jobs,
+        only=only,
         report=(lambda event: None) if quiet else _say,
         **again,
     )

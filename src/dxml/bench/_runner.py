@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,7 @@ from dxml.bench import _machine as machine
 from dxml.bench._results import Store, Stored
 from dxml.bench._spec import Experiment, Run
 from dxml.bench._worker import Settings, carry_out, failure
+from dxml.exceptions import ParameterError
 
 __all__ = ["Event", "run_experiment", "to_do"]
 
@@ -76,10 +77,26 @@ class _Process:
         self.log.close()
 
 
-def to_do(experiment: Experiment, store: Store, *, retry_failed: bool, rerun: bool) -> list[Run]:
-    """The runs that are not stored yet, or are to be done again."""
+def to_do(
+    experiment: Experiment,
+    store: Store,
+    *,
+    only: Sequence[str] = (),
+    retry_failed: bool = False,
+    rerun: bool = False,
+) -> list[Run]:
+    """The runs that are not stored yet, or are to be done again.
+
+    With `only`, those alone that have each of the words in their data, method or parameters.
+    """
+    chosen = [run for run in experiment.runs if all(word in str(run) for word in only)]
+    if only and not chosen:
+        raise ParameterError(
+            f"no run of {experiment.name} has {' and '.join(map(repr, only))} in its name, such as "
+            f"{str(experiment.runs[0])!r}."
+        )
     wanted = []
-    for run in experiment.runs:
+    for run in chosen:
         stored = None if rerun else store.get(run)
         if stored is None or stored.stale or (retry_failed and stored.status == "failed"):
             wanted.append(run)
@@ -92,6 +109,7 @@ def run_experiment(
     settings: Settings | None = None,
     *,
     jobs: int = 1,
+    only: Sequence[str] = (),
     retry_failed: bool = False,
     rerun: bool = False,
     report: Callable[[Event], None] = lambda event: None,
@@ -102,6 +120,8 @@ def run_experiment(
     ----------
     jobs : int
         Processes at once; each may use its share of the cores.
+    only : sequence of str
+        Words that a run must have in its data, method or parameters.
     retry_failed, rerun : bool
         Do failed runs, or all runs, again.
     report : callable
@@ -110,7 +130,7 @@ def run_experiment(
     settings = replace(settings or Settings(), warm_up=experiment.warm_up)
     if settings.threads is None:
         settings = replace(settings, threads=max(1, machine.cores() // jobs))
-    wanted = to_do(experiment, store, retry_failed=retry_failed, rerun=rerun)
+    wanted = to_do(experiment, store, only=only, retry_failed=retry_failed, rerun=rerun)
     clock = _Clock(wanted, len(experiment.runs), jobs)
     if not experiment.processes:
         for run in wanted:

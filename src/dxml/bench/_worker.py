@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dxml._core.device import resolve_device
 from dxml._core.params import parameters_of
 from dxml.base import Classifier
 from dxml.bench import _machine as machine
@@ -135,16 +136,30 @@ def _measure(run: Run, store: Store, settings: Settings) -> tuple[dict[str, Any]
         size = sum(file.stat().st_size for file in saved.iterdir())
     k = min(run.k, train.n_labels)
     ranking = model.predict_topk(test.X, k, progress=timer, **asked)
+    predicting = {"predict": timer.seconds["predict"]}
+    if resolve_device(getattr(model, "device", "cpu")) != "cpu":
+        predicting["predict_cpu"] = _seconds_on_cpu(model, test, k, asked)
     return {
         "parameters": model.get_params(),
         "chosen": _chosen(model),
-        "seconds": {"train": seconds, "predict": timer.seconds["predict"]},
+        "seconds": {"train": seconds, **predicting},
         "stages": timer.seconds,
         "ms_per_point": 1000 * timer.seconds["predict"] / max(test.n_samples, 1),
         "model_bytes": size,
         "memory": {"peak": machine.peak_bytes(), "before_fit": before, "gpu_peak": _gpu_peak()},
         "data": _describe_data(train, test),
     }, ranking
+
+
+def _seconds_on_cpu(model: Classifier, test: Dataset, k: int, asked: dict[str, Any]) -> float:
+    """Seconds to rank the test part without the GPU; the model is left as it was."""
+    device = model.get_params()["device"]
+    model.set_params(device="cpu")
+    start = time.perf_counter()
+    model.predict_topk(test.X, k, **asked)
+    seconds = time.perf_counter() - start
+    model.set_params(device=device)
+    return seconds
 
 
 def _texts(run: Run, train: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:

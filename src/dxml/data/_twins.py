@@ -68,14 +68,29 @@ class Traits:
 
 
 TRAITS: dict[str, Traits] = {
-    "eurlex-4k": Traits(head=0.065, label_noise=0.15, distraction=0.1, label_spread=0.2),
-    "tibkat-gnd": Traits(head=0.014, noise=0.6, label_noise=0.2, missing=0.2, label_spread=0.6),
-    "wiki10-31k": Traits(head=0.8, label_noise=0.3, missing=0.2, distraction=0.1),
+    "eurlex-4k": Traits(head=0.065, distraction=0.1, label_noise=0.15, label_spread=0.2),
+    "tibkat-gnd": Traits(
+        head=0.014, noise=0.7, label_noise=0.3, missing=0.25, copies=0.25, label_spread=0.6
+    ),
+    "wiki10-31k": Traits(head=0.8, distraction=0.2, label_noise=0.4, missing=0.25),
     "delicious-200k": Traits(
-        head=0.33, noise=0.6, distraction=0.3, label_noise=0.7, missing=0.4, label_spread=1.5
+        head=0.33,
+        noise=0.6,
+        distraction=0.3,
+        label_noise=0.7,
+        missing=0.4,
+        copies=0.1,
+        label_spread=1.5,
     ),
     "amazon-670k": Traits(
-        head=0.0037, noise=0.35, distraction=0.25, overlap=0.4, label_noise=0.15, label_spread=0.8
+        head=0.0037,
+        noise=0.3,
+        distraction=0.4,
+        overlap=0.6,
+        label_noise=0.05,
+        missing=0.05,
+        copies=0.05,
+        label_spread=0.1,
     ),
 }
 """Data set → the traits with which methods score on its twin about as on the data set itself."""
@@ -188,7 +203,8 @@ def _words(
     for row in range(row_ends.size - 1):
         start, stop, parent = row_ends[row], row_ends[row + 1], parents[row]
         first, n_own = label_ends[row], label_ends[row + 1] - label_ends[row]
-        common, aside = _about(state, noise), _below(state, shared.shape[0])
+        common, off_topic = _about(state, noise), _about(state, distraction)
+        aside = _below(state, shared.shape[0])
         n = start
         if parent >= 0:
             for i in range(row_ends[parent], row_ends[parent + 1]):
@@ -202,7 +218,7 @@ def _words(
                 word = _below(state, n_words)
             elif n_own == 0 or _uniform(state) < common:
                 word = min(int(_COMMON * np.expm1(_uniform(state) * spread)), n_words - 1)
-            elif _uniform(state) < distraction:
+            elif _uniform(state) < off_topic:
                 word = shared[aside, _front(state, shared.shape[1])]
             else:
                 label = labels[first + _front(state, n_own)]
