@@ -41,6 +41,7 @@ def of(
     width: int = 0,
     learners: int = 1,
     epochs: int = 25,
+    trees: bool = False,
 ) -> Plan:
     """A plan by what its parts are."""
     parts: dict[str, Settings] = {"frequency": {}, "vote": {}}
@@ -48,12 +49,14 @@ def of(
         parts["kernel"] = {}
     if width:
         parts["wide"] = {"width": width, "learners": learners, "epochs": epochs}
+    if trees:
+        parts["trees"] = {"n_trees": 3}
     if linear:
         parts["linear"] = {"C": 1.0}
     return Plan(every_label, parts)
 
 
-NEAREST = of(False, linear=True)
+NEAREST = of(False, linear=True, trees=True)
 ALL = of(True)
 
 
@@ -70,11 +73,13 @@ def test_the_shape_of_data() -> None:
 
 def test_every_part_has_its_own_name() -> None:
     assert {name: kind.name for name, kind in PARTS.items()} == {name: name for name in PARTS}
-    assert list(PARTS) == ["kernel", "wide", "deep", "frequency", "vote", "linear"]
+    assert list(PARTS) == ["kernel", "wide", "deep", "frequency", "vote", "trees", "linear"]
 
 
 def test_parts_are_planned_and_fitted_in_their_order() -> None:
-    assert list(plan(10_000, 500, 100).parts) == [name for name in PARTS if name != "deep"]
+    assert list(plan(10_000, 500, 100).parts) == [
+        name for name in PARTS if name not in ("deep", "trees")
+    ]
 
 
 def test_a_part_is_told_of_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +131,7 @@ def test_a_wide_layer_joins_the_kernel_on_more_points() -> None:
 def test_small_sparse_data_have_a_linear_head_beside_what_can_be_afforded() -> None:
     # 24,000 texts of 597 labels: no kernel on a CPU, and a wide layer would have 17 units
     shape = 24_000, 24_000, 597
-    assert plan(*shape) == of(True, linear=True)
+    assert plan(*shape) == of(True, linear=True, trees=True)
     rich = of(True, kernel=True, linear=True, width=3072, learners=4, epochs=40)
     assert plan(*shape, "cuda") == rich
     assert plan(*shape, candidates="nearest") == NEAREST

@@ -50,7 +50,7 @@ class Joint(Teachable):
     plan_ : Plan
         The parts in use and their settings.
     parts_ : dict of Part
-        By name: "frequency", "vote", "linear", "kernel", "wide", those of the plan.
+        By name: "frequency", "vote", "trees", "linear", "kernel", "wide", those of the plan.
     mixture_ : Mixture
         The weights of the parts, and the way from a score to a probability.
     train_features_, train_labels_ : csr_matrix
@@ -116,6 +116,11 @@ class Joint(Teachable):
             "passes of the linear head over a label's points; half as many on held-out trials",
         ] = 6,
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
+        n_trees: Annotated[
+            int | None,
+            Range(0),
+            "trees over the labels; 0: none; None: 3 where sparse data have 256 labels or more",
+        ] = None,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         encoder: Annotated[
             str,
@@ -158,6 +163,7 @@ class Joint(Teachable):
         self.C = C
         self.max_iter = max_iter
         self.prune = prune
+        self.n_trees = n_trees
         self.precision = precision
         self.encoder = encoder
         self.encoder_epochs = encoder_epochs
@@ -276,6 +282,7 @@ class Joint(Teachable):
             C=self.C,
             max_iter=self.max_iter,
             prune=self.prune,
+            n_trees=self.n_trees,
             encoder_epochs=self.encoder_epochs,
         )
 

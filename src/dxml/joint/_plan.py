@@ -18,6 +18,7 @@ from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._frequency import Frequency
 from dxml.joint.parts._kernel import KernelPart
 from dxml.joint.parts._linear import LinearPart
+from dxml.joint.parts._trees import TreesPart
 from dxml.joint.parts._vote import Vote
 from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Options, Part, Settings, Shape
@@ -25,7 +26,8 @@ from dxml.joint.parts.protocol import Options, Part, Settings, Shape
 __all__ = ["PARTS", "Plan", "make_plan", "shape_of"]
 
 PARTS: dict[str, type[Part]] = {
-    part.name: part for part in (KernelPart, WidePart, DeepPart, Frequency, Vote, LinearPart)
+    part.name: part
+    for part in (KernelPart, WidePart, DeepPart, Frequency, Vote, TreesPart, LinearPart)
 }
 """Every kind of part by its name, in the order in which they are planned and fitted."""
 

@@ -11,6 +11,9 @@ __all__ = [
     "KERNEL_ALONE_POINTS",
     "LINEAR_PAIR_BYTES",
     "MANY_TEXTS",
+    "N_TREES",
+    "TREE_LABELS",
+    "TREE_POINTS",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
 ]
@@ -35,3 +38,9 @@ CPU_WIDE_OPERATIONS = 1.5e12
 """Operations that a CPU may spend on training the wide layer."""
 DENSE_WIDTH = 256
 """Least width of the wide layer for small data of dense features on a CPU."""
+N_TREES = 3
+"""Trees over the labels."""
+TREE_LABELS = (256, 100_000)
+"""Fewest and most labels for which trees are grown; with fewer they share little."""
+TREE_POINTS = 200_000
+"""Most points for which trees are grown; with more their training was not measured."""

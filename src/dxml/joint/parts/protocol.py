@@ -107,6 +107,7 @@ class Options:
     C: float | None = None
     max_iter: int = 6
     prune: float = 0.03
+    n_trees: int | None = None
     encoder: Pretrained | None = None
     encoder_epochs: int | None = None
     keep: Keep | None = None

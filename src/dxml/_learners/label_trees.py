@@ -1,0 +1,361 @@
+"""A tree over the labels with linear classifiers, after Parabel (Prabhu et al., WWW 2018).
+
+The labels of a node are split into two halves of like labels, by balanced 2-means over the mean
+points of the labels, until fewer than `LEAF` are left. Every node has a classifier that tells its
+points from the other points of its parent, and every label one that tells its points from the
+others of its leaf. With m = wᵀx + b of a classifier, the score of a label is
+
+    − Σ max(0, 1 − m)²
+
+over its own classifier and those on the way down to its leaf: about the logarithm of a probability.
+A node has many more points than a label of its own, so that rare labels share what is known of
+their relatives. Differences from Parabel: leaves are ten times smaller, and training starts again
+from where an earlier one ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from dxml._core.sparse import widened
+from dxml._learners.dual_descent import OFFSET
+from dxml._learners.linear_head import fit_linear
+from dxml._neighbors.cosine import unit_rows
+from dxml.progress import SILENT, Progress
+
+__all__ = ["LEAF", "LabelTree", "TreeShape", "fit_tree", "grow_tree", "tree_signs"]
+
+LEAF = 10  # a node of fewer labels is not split
+SMALL = 0.02  # weights of a label's mean point, of length 1, below which it is split without them
+ROUNDS = 10  # of 2-means, at most
+GAIN = 1e-4  # relative gain of a round from which on another is made
+C = 1.0  # weight of the classifiers' loss
+PRUNE = 0.1  # their weights smaller than this are dropped
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeShape:
+    """Which labels belong together.
+
+    Attributes
+    ----------
+    parents : int32 array of shape (n_nodes,)
+        Node 0 is the root and has -1; a parent comes before its children.
+    leaves : int32 array of shape (n_labels,)
+        The leaf of each label; -1 of a label that no point carries.
+    """
+
+    parents: Ids
+    leaves: Ids
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.parents)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.leaves)
+
+
+def grow_tree(
+    X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator, leaf: int = LEAF
+) -> TreeShape:
+    """Split the labels that points carry, again and again.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features), float32
+    Y : csr_matrix of shape (n_samples, n_labels), bool
+    rng : Generator
+        Chooses the two labels that a split begins with.
+    leaf : int
+        A node of fewer labels is not split; at least 2.
+    """
+    means = unit_rows(sp.csr_matrix(Y.T.astype(np.float32) @ X))
+    means.data[np.abs(means.data) < SMALL] = 0
+    means.eliminate_zeros()
+    leaves = np.full(Y.shape[1], -1, dtype=np.int32)
+    parents = [-1]
+    sums = np.zeros((2, X.shape[1]), dtype=np.float32)
+    waiting = [(0, np.unique(Y.indices).astype(np.int64))]
+    while waiting:
+        node, labels = waiting.pop()
+        if len(labels) < leaf:
+            leaves[labels] = node
+            continue
+        first = rng.choice(len(labels), 2, replace=False)
+        right = _halved(means.indptr, means.indices, means.data, labels, first, sums)
+        for half in (labels[~right], labels[right]):
+            waiting.append((len(parents), half))
+            parents.append(node)
+    return TreeShape(np.array(parents, dtype=np.int32), leaves)
+
+
+@numba.njit(cache=True)
+def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-untyped-def]
+    """Which labels are in the second half; `sums` is 0 before and after."""
+    m = labels.shape[0]
+    right = np.zeros(m, dtype=np.bool_)
+    likes = np.empty(m, dtype=np.float32)
+    for half in range(2):
+        label = labels[first[half]]
+        for p in range(starts[label], starts[label + 1]):
+            sums[half, features[p]] += data[p]
+    scale = np.ones(2, dtype=np.float32)
+    best = np.float64(0)
+    for turn in range(ROUNDS):
+        for j in range(m):
+            like = np.float32(0)
+            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+                at = features[p]
+                like += data[p] * (scale[1] * sums[1, at] - scale[0] * sums[0, at])
+            likes[j] = like
+        order = np.argsort(likes, kind="mergesort")
+        quality = np.float64(0)
+        for place in range(m):
+            right[order[place]] = place >= (m + 1) // 2
+            quality += likes[order[place]] if right[order[place]] else -likes[order[place]]
+        _clear(starts, features, labels, sums)
+        if turn and quality <= best * (1 + GAIN):
+            break
+        best = quality
+        squares = np.zeros(2, dtype=np.float64)
+        for j in range(m):
+            half = int(right[j])
+            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+                sums[half, features[p]] += data[p]
+        for j in range(m):
+            half = int(right[j])
+            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+                squares[half] += data[p] * sums[half, features[p]]
+        for half in range(2):
+            scale[half] = 1 / np.sqrt(max(squares[half], 1e-12))
+    _clear(starts, features, labels, sums)
+    return right
+
+
+@numba.njit(cache=True)
+def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
+    for label in labels:
+        for p in range(starts[label], starts[label + 1]):
+            sums[0, features[p]] = 0
+            sums[1, features[p]] = 0
+
+
+def tree_signs(Y: sp.csr_matrix, shape: TreeShape) -> sp.csr_matrix:
+    """The points that each classifier learns from, (n_nodes + n_labels, n_samples), int8.
+
+    As `dxml._learners.linear_head.label_signs`: 1 for the points of the node or label, -1 for the
+    others of the parent or leaf. The root has none.
+    """
+    n_nodes, n_labels = shape.n_nodes, shape.n_labels
+    labels = np.flatnonzero(shape.leaves >= 0)
+    within = [(labels, shape.leaves[labels])]
+    while len(within[-1][0]):
+        below, nodes = within[-1]
+        up = shape.parents[nodes]
+        within.append((below[up >= 0], up[up >= 0]))
+    rows = np.concatenate([below for below, _ in within])
+    columns = np.concatenate([nodes for _, nodes in within])
+    holds = sp.csr_matrix((np.ones(len(rows), np.int32), (rows, columns)), (n_labels, n_nodes))
+    of_node = sp.csr_matrix(Y.astype(np.int32) @ holds > 0).astype(np.int8)
+    children = np.flatnonzero(shape.parents >= 0)
+    own = sp.csr_matrix(sp.hstack([of_node, Y.astype(np.int8)]))
+    above = sp.csr_matrix(
+        (
+            np.ones(len(children) + len(labels), np.int8),
+            (
+                np.concatenate([shape.parents[children], shape.leaves[labels]]),
+                np.concatenate([children, n_nodes + labels]),
+            ),
+        ),
+        (n_nodes, n_nodes + n_labels),
+    )
+    told = of_node @ above
+    signs = sp.csr_matrix((own.multiply(told) * 2 - told).T, dtype=np.int8)
+    signs.eliminate_zeros()
+    signs.sort_indices()
+    return signs
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTree:
+    """A tree and its classifiers: those of the nodes first, then those of the labels.
+
+    Attributes
+    ----------
+    shape : TreeShape
+    weights : csr_matrix of shape (n_nodes + n_labels, n_features), float32
+    biases : float32 array of shape (n_nodes + n_labels,)
+    duals : float32 array or None
+        Multipliers where training ended, from which a fit to the same labels may go on.
+    """
+
+    shape: TreeShape
+    weights: sp.csr_matrix
+    biases: Floats
+    duals: Floats | None = field(default=None, repr=False)
+
+    def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix, every_label: bool = False) -> Floats:
+        """The score of each stored (point, label) of `pairs`, at most 0.
+
+        A label that the tree does not know has the score of the leaf that suits the point best: the
+        tree has nothing to say against it.
+
+        Parameters
+        ----------
+        every_label : bool
+            Whether most labels of a point are asked for, which another order of work suits.
+        """
+        out = np.empty(pairs.nnz, dtype=np.float32)
+        columns = self._columns if every_label else self._node_columns
+        n_chunks = max(1, min(X.shape[0], numba.get_num_threads()))
+        _score(
+            X.indptr,
+            X.indices,
+            X.data,
+            self.weights.shape[1],
+            columns.indptr,
+            columns.indices,
+            columns.data,
+            columns.shape[1],
+            self.weights.indptr,
+            self.weights.indices,
+            self.weights.data,
+            self.biases,
+            self.shape.parents,
+            self._is_leaf,
+            self.shape.leaves,
+            pairs.indptr,
+            pairs.indices,
+            n_chunks,
+            out,
+        )
+        return out
+
+    def widened(self, n_features: int) -> LabelTree:
+        """With more features, which weigh nothing."""
+        return LabelTree(self.shape, widened(self.weights, n_features), self.biases)
+
+    @cached_property
+    def _is_leaf(self) -> npt.NDArray[np.bool_]:
+        leaf = np.ones(self.shape.n_nodes, dtype=bool)
+        leaf[self.shape.parents[1:]] = False
+        return leaf
+
+    @cached_property
+    def _node_columns(self) -> sp.csr_matrix:
+        """The nodes' weights by feature."""
+        return sp.csr_matrix(self.weights[: self.shape.n_nodes].T)
+
+    @cached_property
+    def _columns(self) -> sp.csr_matrix:
+        """All weights by feature."""
+        return sp.csr_matrix(self.weights.T)
+
+
+def fit_tree(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    shape: TreeShape,
+    *,
+    max_iter: int = 3,
+    rows: npt.NDArray[np.bool_] | None = None,
+    duals: Floats | None = None,
+    seed: int = 0,
+    stage: str = "label tree",
+    progress: Progress = SILENT,
+) -> LabelTree:
+    """Train all classifiers of a tree.
+
+    Parameters
+    ----------
+    X, Y : csr_matrix of float32, csr_matrix of bool
+    max_iter : int
+        Passes over a classifier's points, at most.
+    rows, duals : arrays, optional
+        As in `dxml._learners.linear_head.fit_linear`.
+    """
+    ones = np.ones((X.shape[0], 1), dtype=np.float32)  # the bias is the weight of one more feature
+    head, ended = fit_linear(
+        sp.csr_matrix(sp.hstack([X, ones]), dtype=np.float32),
+        tree_signs(Y, shape),
+        C=C,
+        max_iter=max_iter,
+        prune=PRUNE,
+        rows=rows,
+        duals=duals,
+        seed=seed,
+        stage=stage,
+        progress=progress,
+    )
+    weights = head.weights
+    biases = weights[:, X.shape[1]].toarray().ravel() + OFFSET
+    return LabelTree(shape, sp.csr_matrix(weights[:, : X.shape[1]]), biases, ended)
+
+
+@numba.njit(cache=True, parallel=True, fastmath=True)
+def _score(  # type: ignore[no-untyped-def]
+    indptr,
+    indices,
+    data,
+    n_features,
+    c_starts,
+    c_ids,
+    c_data,
+    n_columns,
+    starts,
+    features,
+    weights,
+    biases,
+    parents,
+    is_leaf,
+    leaves,
+    pairs,
+    labels,
+    n_chunks,
+    out,
+):
+    n, n_nodes = indptr.shape[0] - 1, parents.shape[0]
+    for chunk in numba.prange(n_chunks):
+        x = np.zeros(n_features, dtype=np.float32)
+        margins = np.empty(n_columns, dtype=np.float32)
+        way = np.zeros(n_nodes, dtype=np.float32)  # the sum from the root down to each node
+        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+            margins[:] = biases[:n_columns]
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = data[j]
+                for q in range(c_starts[indices[j]], c_starts[indices[j] + 1]):
+                    margins[c_ids[q]] += data[j] * c_data[q]
+            best = np.float32(-1e30)
+            for node in range(n_nodes):
+                if node:
+                    short = max(np.float32(0), np.float32(1) - margins[node])
+                    way[node] = way[parents[node]] - short * short
+                if is_leaf[node]:
+                    best = max(best, way[node])
+            for p in range(pairs[i], pairs[i + 1]):
+                label = labels[p]
+                if label >= leaves.shape[0] or leaves[label] < 0:
+                    out[p] = best
+                    continue
+                row = n_nodes + label
+                if row < n_columns:
+                    margin = margins[row]
+                else:
+                    margin = biases[row]
+                    for q in range(starts[row], starts[row + 1]):
+                        margin += x[features[q]] * weights[q]
+                short = max(np.float32(0), np.float32(1) - margin)
+                out[p] = way[leaves[label]] - short * short
+            for j in range(indptr[i], indptr[i + 1]):
+                x[indices[j]] = 0

@@ -1,0 +1,135 @@
+"""Trees over the labels: a label is scored by the way down to it, so that rare ones share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dxml._core.arrays import Arrays, whole
+from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree
+from dxml.exceptions import ModelFormatError
+from dxml.joint._mixture import Opinion
+from dxml.joint._points import Known
+from dxml.joint._sizes import N_TREES, TREE_LABELS, TREE_POINTS
+from dxml.joint.parts.protocol import Named, Options, Part, Query, Settings, Shape, Task
+
+__all__ = ["TreesPart"]
+
+MOST_NODES = 1 << 31
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class TreesPart(Part):
+    """The mean score of several trees by `dxml._learners.label_trees`.
+
+    Which labels belong together is decided by all points, those held out among them. The
+    classifiers never see the points held out.
+
+    Attributes
+    ----------
+    trees : tuple of LabelTree
+    """
+
+    name: ClassVar[str] = "trees"
+    opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
+    continues: ClassVar[bool] = True
+
+    trees: tuple[LabelTree, ...]
+
+    @classmethod
+    def plan(
+        cls, shape: Shape, options: Options, others: Mapping[str, Settings]
+    ) -> Settings | None:
+        """Where rows are sparse, labels are many, and no network has a say."""
+        if options.n_trees is not None:
+            return {"n_trees": options.n_trees} if options.n_trees else None
+        many = TREE_LABELS[0] <= shape.n_labels <= TREE_LABELS[1]
+        if shape.dense or not many or shape.n_samples > TREE_POINTS:
+            return None
+        return None if {"kernel", "wide", "deep"} & set(others) else {"n_trees": N_TREES}
+
+    @classmethod
+    def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
+        before = start.trees if isinstance(start, TreesPart) else ()
+        X, Y, options = task.data.X, task.data.Y, task.options
+        trees = []
+        for number in range(settings["n_trees"]):
+            rng = np.random.default_rng(options.seed(f"tree {number}"))
+            known = before[number] if before else None
+            trees.append(
+                fit_tree(
+                    X,
+                    Y,
+                    grow_tree(X, Y, rng) if known is None else known.shape,
+                    rows=task.rows,
+                    duals=None if known is None else known.duals,
+                    seed=options.seed(f"tree {number} classifiers"),
+                    stage=f"label tree {number + 1}{task.note}",
+                    progress=task.progress,
+                )
+            )
+        return cls(tuple(trees))
+
+    @property
+    def settings(self) -> Settings:
+        return {"n_trees": len(self.trees)}
+
+    def scores(self, query: Query) -> Floats:
+        found = np.zeros(query.pairs.nnz, dtype=np.float32)
+        for tree in self.trees:
+            found += tree.scores(query.X, query.pairs, query.every_label)
+        found /= len(self.trees)
+        return found
+
+    def widen(self, after: Known) -> TreesPart:
+        return TreesPart(tuple(tree.widened(after.points.shape[1]) for tree in self.trees))
+
+    def train_on(self, task: Task, planned: Settings | None) -> TreesPart:
+        """Trees of all points, grown anew: labels that came later have a place in them."""
+        return TreesPart.fit(task, self.settings)
+
+    def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
+        arrays: Named = {}
+        for number, tree in enumerate(self.trees):
+            prefix = f"trees.{number}"
+            arrays |= pack_sparse(f"{prefix}.weights", tree.weights, precision)
+            arrays[f"{prefix}.biases"] = tree.biases
+            arrays[f"{prefix}.parents"] = tree.shape.parents
+            arrays[f"{prefix}.leaves"] = tree.shape.leaves
+        return dict(self.settings), arrays
+
+    @classmethod
+    def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
+        numbers = range(whole(config, "n_trees", 1))
+        return cls(tuple(_restored(f"trees.{number}", arrays, known) for number in numbers))
+
+
+def _restored(prefix: str, arrays: Arrays, known: Known) -> LabelTree:
+    parents = arrays.ids(f"{prefix}.parents", None, below=MOST_NODES, least=-1)
+    n_nodes = len(parents)
+    if not n_nodes or parents[0] != -1 or not _come_first(parents):
+        raise ModelFormatError(
+            f"the array {prefix}.parents is no tree: a parent must come before its children. "
+            "The model is damaged; copy or train it again."
+        )
+    leaves = arrays.ids(f"{prefix}.leaves", None, below=n_nodes, least=-1)
+    rows = n_nodes + len(leaves)
+    weights = arrays.packed_csr(f"{prefix}.weights", rows, known.points.shape[1])
+    return LabelTree(
+        TreeShape(parents.astype(np.int32), leaves.astype(np.int32)),
+        unpack_sparse(f"{prefix}.weights", weights),
+        arrays.floats(f"{prefix}.biases", rows),
+    )
+
+
+def _come_first(parents: npt.NDArray[Any]) -> bool:
+    """Whether each node but the first has a parent before it."""
+    places = np.arange(1, len(parents))
+    return bool(((parents[1:] >= 0) & (parents[1:] < places)).all())

@@ -1,0 +1,206 @@
+"""Label trees: planted groups, brute force, and relations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.sparse as sp
+
+from dxml._core.threads import threads
+from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree, tree_signs
+from dxml._learners.linear_head import fit_linear
+from dxml.data import Dataset, make_planted
+
+HAND = TreeShape(np.array([-1, 0, 0, 1, 1], np.int32), np.array([3, 4, 2, -1, 2], np.int32))
+"""The root has nodes 1 and 2, node 1 has 3 and 4; the fourth label is on no point."""
+
+
+def grown(data: Dataset, leaf: int = 4, seed: int = 0) -> TreeShape:
+    return grow_tree(data.X, data.Y, np.random.default_rng(seed), leaf)
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return make_planted(300, 80, 21, 1.5, 8, noise=0.1, random_state=1)
+
+
+def ways(shape: TreeShape) -> list[list[int]]:
+    """The nodes from each label's leaf up to the root; none where it has no leaf."""
+    found = []
+    for leaf in shape.leaves.tolist():
+        way = []
+        while leaf >= 0:
+            way.append(leaf)
+            leaf = int(shape.parents[leaf])
+        found.append(way)
+    return found
+
+
+def test_halves_are_even_and_leaves_small(data: Dataset) -> None:
+    shape = grown(data)
+    inside = [[label for label, way in enumerate(ways(shape)) if node in way] for node in range(9)]
+    for node in range(shape.n_nodes):
+        children = np.flatnonzero(shape.parents == node)
+        assert (children > node).all() and len(children) in (0, 2)
+        size = sum(node in way for way in ways(shape))
+        if len(children):
+            left, right = (sum(child in way for way in ways(shape)) for child in children)
+            assert size >= 4 and left + right == size and abs(left - right) <= 1
+        else:
+            assert 0 < size < 4
+    assert shape.parents[0] == -1 and sorted(inside[0]) == list(range(21))
+
+
+def test_like_labels_stay_together() -> None:
+    """Labels 0 to 3 have one set of features, 4 to 7 another."""
+    rng = np.random.default_rng(0)
+    group = np.arange(200) % 2
+    X = rng.random((200, 20)) * (np.arange(20) // 10 == group[:, None])
+    Y = np.zeros((200, 8), bool)
+    Y[np.arange(200), 4 * group + rng.integers(4, size=200)] = True
+    features, labels = sp.csr_matrix(X, dtype=np.float32), sp.csr_matrix(Y)
+    for seed in range(5):
+        shape = grow_tree(features, labels, np.random.default_rng(seed), leaf=5)
+        assert shape.n_nodes == 3
+        assert len(set(shape.leaves[:4])) == len(set(shape.leaves[4:])) == 1
+        assert shape.leaves[0] != shape.leaves[7]
+
+
+def test_another_seed_another_tree(data: Dataset) -> None:
+    first, again, other = grown(data), grown(data), grown(data, seed=1)
+    assert np.array_equal(first.leaves, again.leaves)
+    assert not np.array_equal(first.leaves, other.leaves)
+
+
+def test_a_label_on_no_point_has_no_leaf(data: Dataset) -> None:
+    Y = sp.csr_matrix(data.Y.toarray() & (np.arange(21) != 5))
+    shape = grow_tree(data.X, Y, np.random.default_rng(0), 4)
+    assert shape.leaves[5] == -1 and (np.delete(shape.leaves, 5) > 0).all()
+
+
+@pytest.mark.parametrize("shape", ["by hand", "grown"])
+def test_who_learns_from_whom(shape: str, data: Dataset) -> None:
+    if shape == "grown":
+        tree, Y = grown(data), data.Y.toarray()
+    else:
+        tree = HAND
+        Y = np.random.default_rng(2).random((40, 5)) < 0.3
+        Y[:, 3] = False
+    way = ways(tree)
+    of_node = np.array(
+        [
+            [
+                any(node in way[label] for label in np.flatnonzero(row))
+                for node in range(tree.n_nodes)
+            ]
+            for row in Y
+        ]
+    )
+    expected = np.zeros((tree.n_nodes + tree.n_labels, len(Y)), np.int8)
+    for node in range(1, tree.n_nodes):
+        parent = of_node[:, tree.parents[node]]
+        expected[node] = np.where(parent, np.where(of_node[:, node], 1, -1), 0)
+    for label, leaf in enumerate(tree.leaves):
+        if leaf >= 0:
+            own = np.where(Y[:, label], 1, -1)
+            expected[tree.n_nodes + label] = np.where(of_node[:, leaf], own, 0)
+    assert np.array_equal(tree_signs(sp.csr_matrix(Y), tree).toarray(), expected)
+
+
+def some_tree(d: int = 12) -> LabelTree:
+    rng = np.random.default_rng(3)
+    rows = HAND.n_nodes + HAND.n_labels
+    weights = sp.random(rows, d, 0.5, "csr", np.float32, 4, rng.standard_normal)
+    return LabelTree(HAND, sp.csr_matrix(weights), rng.standard_normal(rows).astype(np.float32))
+
+
+def by_hand(tree: LabelTree, X: sp.csr_matrix) -> npt.NDArray[Any]:
+    """The scores of all labels, and in a last column that of a label nobody knows."""
+    margins = X.toarray() @ tree.weights.toarray().T + tree.biases
+    cost = -(np.maximum(0, 1 - margins) ** 2)
+    cost[:, 0] = 0
+    out = np.zeros((X.shape[0], tree.shape.n_labels + 1))
+    down = {node: cost[:, way].sum(axis=1) for node, way in ((2, [2]), (3, [3, 1]), (4, [4, 1]))}
+    best = np.max(list(down.values()), axis=0)
+    for label, leaf in enumerate(tree.shape.leaves.tolist()):
+        own = cost[:, tree.shape.n_nodes + label]
+        out[:, label] = best if leaf < 0 else down[leaf] + own
+    out[:, -1] = best
+    return out
+
+
+def some_points(d: int = 12) -> sp.csr_matrix:
+    X = sp.random(30, d, 0.3, "csr", np.float32, 5).tolil()
+    X[4] = 0
+    return sp.csr_matrix(X)
+
+
+def test_scores_are_those_of_the_way_down() -> None:
+    tree, X = some_tree(), some_points()
+    expected = by_hand(tree, X)
+    every = sp.csr_matrix(np.ones((30, 6), bool))
+    for way in (True, False):
+        found = tree.scores(X, every, way).reshape(30, 6)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    some = sp.csr_matrix(np.random.default_rng(6).random((30, 6)) < 0.4)
+    rows = np.repeat(np.arange(30), np.diff(some.indptr))
+    expected_some = expected[rows, some.indices]
+    np.testing.assert_allclose(tree.scores(X, some), expected_some, rtol=1e-4, atol=1e-4)
+
+
+def test_neither_threads_nor_the_batch_matter() -> None:
+    tree, X = some_tree(), some_points()
+    every = sp.csr_matrix(np.ones((30, 5), bool))
+    with threads(2):
+        both = tree.scores(X, every)
+    with threads(1):
+        assert np.array_equal(tree.scores(X, every), both)
+        assert np.array_equal(tree.scores(X[7], every[7]), both[35:40])
+
+
+def test_new_features_weigh_nothing() -> None:
+    tree, X = some_tree(), some_points()
+    wider = sp.csr_matrix(sp.hstack([X, np.ones((30, 2), np.float32)]))
+    every = sp.csr_matrix(np.ones((30, 5), bool))
+    assert np.array_equal(tree.widened(14).scores(wider, every), tree.scores(X, every))
+
+
+def test_classifiers_are_linear_heads_with_a_bias(data: Dataset) -> None:
+    """Of one more feature that is always 1; its weight and the fixed offset are the bias."""
+    shape = grown(data)
+    tree = fit_tree(data.X, data.Y, shape, max_iter=4, seed=9)
+    ones = np.ones((data.X.shape[0], 1), np.float32)
+    head, duals = fit_linear(
+        sp.csr_matrix(sp.hstack([data.X, ones]), dtype=np.float32),
+        tree_signs(data.Y, shape),
+        max_iter=4,
+        prune=0.1,
+        seed=9,
+    )
+    expected = head.weights.toarray()
+    assert np.array_equal(tree.weights.toarray(), expected[:, :-1])
+    assert np.array_equal(tree.biases, expected[:, -1] - 1)
+    assert tree.duals is not None and np.array_equal(tree.duals, duals)
+
+
+def test_a_tree_finds_the_labels_of_other_points(data: Dataset) -> None:
+    train, test = data.take(np.arange(240)), data.take(np.arange(240, 300))
+    tree = fit_tree(train.X, train.Y, grown(train))
+    every = sp.csr_matrix(np.ones(test.Y.shape, bool))
+    first = tree.scores(test.X, every).reshape(test.Y.shape).argmax(axis=1)
+    assert test.Y.toarray()[np.arange(60), first].mean() > 0.6
+
+
+def test_points_held_out_teach_nothing_and_a_fit_goes_on(data: Dataset) -> None:
+    shape, rows = grown(data), np.arange(300) < 240
+    trial = fit_tree(data.X, data.Y, shape, rows=rows)
+    assert trial.duals is not None
+    of_point = tree_signs(data.Y, shape).indices
+    assert not trial.duals[of_point >= 240].any() and trial.duals[of_point < 240].any()
+    before = trial.duals.copy()
+    whole = fit_tree(data.X, data.Y, shape, duals=trial.duals)
+    assert np.array_equal(trial.duals, before)
+    assert whole.duals is not None and whole.duals[of_point >= 240].any()
