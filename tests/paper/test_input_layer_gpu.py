@@ -28,7 +28,7 @@ def test_the_same_weights_as_on_a_cpu(planned: int, monkeypatch: pytest.MonkeyPa
         batches = np.array_split(rng.permutation(91), 11)
         gpu.start_epoch(batches)
         for batch in batches:
-            product = gpu.forward(batch)
+            product = gpu.forward(batch)  # begins the next of the batches that were said to come
             assert np.allclose(product.detach().cpu(), cpu.forward(batch).detach(), atol=1e-4)
             gradient = torch.from_numpy(rng.standard_normal((len(batch), 150), dtype=np.float32))
             gpu.step(gradient.cuda())

@@ -30,24 +30,44 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Batches:
-    """Some batches by their features, ascending.
+    """Some batches by their features, in buffers that stay where they are.
 
     Attributes
     ----------
-    features : int32 tensor; those of batch b are features[bounds[b]:bounds[b + 1]]
-    starts : int64 tensor; the non-zeros of features[u] are starts[u] to before starts[u + 1]
-    rows, data : tensors with the row in its batch and the value of each non-zero
+    chosen : int64 (n_rows,)
+        The rows of all batches, one batch after the other.
+    features : int32 (n_features of all batches,)
+        Those of a batch lie together, in rising order.
+    starts : int64, one more
+        The non-zeros of features[u] are starts[u] to before starts[u + 1].
+    rows, data : int32 and float32 (n_nonzeros,)
+        The row in its batch, and the value, of each non-zero.
     """
 
+    chosen: Tensor
     features: Tensor
-    bounds: list[int]
     starts: Tensor
     rows: Tensor
     data: Tensor
 
+    @classmethod
+    def empty(cls, n_rows: int, n_nonzeros: int, device: str) -> _Batches:
+        """Room for so many."""
+        return cls(
+            torch.zeros(n_rows, dtype=torch.int64, device=device),
+            torch.zeros(n_nonzeros, dtype=torch.int32, device=device),
+            torch.zeros(n_nonzeros + 1, dtype=torch.int64, device=device),
+            torch.zeros(n_nonzeros, dtype=torch.int32, device=device),
+            torch.zeros(n_nonzeros, device=device),
+        )
+
 
 class KernelInputLayer:
-    """An `InputLayer` on a GPU."""
+    """An `InputLayer` on a GPU.
+
+    `begin` says which batch is at hand. `forward_into` and `apply` then read where it lies from the
+    GPU's own memory, so they can be recorded once and replayed for every batch of a size.
+    """
 
     def __init__(
         self,
@@ -60,6 +80,7 @@ class KernelInputLayer:
         device: str,
     ) -> None:
         self._lengths = np.diff(X.indptr).astype(np.int64)
+        self._longest = np.cumsum(np.sort(self._lengths)[::-1])  # non-zeros of the longest rows
         self._indptr = torch.from_numpy(X.indptr.astype(np.int64)).to(device)
         self._indices = torch.from_numpy(X.indices.astype(np.int32)).to(device)
         self._data = torch.from_numpy(X.data).to(device)
@@ -70,8 +91,12 @@ class KernelInputLayer:
         self._powers = torch.from_numpy(idle_steps(rate, momentum, decay, n)).to(device)
         self._settings = (rate, momentum, decay)
         self._block = min(128, triton.next_power_of_2(weights.shape[1]))
+        self._tiles = triton.cdiv(weights.shape[1], self._block)
+        self._room = _Batches.empty(X.shape[0], max(X.nnz, 1), device)
+        # First and last feature of the batch at hand, its first row, the steps before it.
+        self._cursor = torch.zeros(4, dtype=torch.int64, device=device)
         self._groups: list[list[Rows]] = []
-        self._waiting = 0  # batches of the group that are still to come
+        self._cursors: list[Tensor] = []
 
     def start_epoch(self, batches: list[Rows]) -> None:
         """Say which batches will come, in this order."""
@@ -80,72 +105,24 @@ class KernelInputLayer:
         starts = [0, *ends[:-1]]
         self._groups = [batches[a:b] for a, b in zip(starts, ends, strict=True)][::-1]
 
-    def forward(self, rows: Rows) -> Tensor:
-        if self._waiting == 0:
-            group = self._groups.pop()
-            self._plan, self._chosen = self._sorted(group)
-            self._waiting, self._at, self._row = len(group), 0, 0
-        chosen = self._chosen[self._row : self._row + len(rows)]
-        features = self._features()
-        hidden = self._w.shape[1]
-        tiles = triton.cdiv(hidden, self._block)
-        if len(features):
-            _catch_up[(len(features), tiles)](
-                features,
-                self._last,
-                self._now,
-                self._powers,
-                self._w,
-                self._v,
-                hidden,
-                BLOCK=self._block,
-                num_warps=1,
-            )
-        out = torch.empty((len(rows), hidden), device=self._w.device)
-        _products[(len(rows), tiles)](
-            chosen,
-            self._indptr,
-            self._indices,
-            self._data,
-            self._w,
-            out,
-            hidden,
-            BLOCK=self._block,
-            TAKE=TAKE,
-            num_warps=2,
-        )
-        self._row += len(rows)
-        return out.requires_grad_()
-
-    def step(self, gradient: Tensor) -> None:
+    def begin(self) -> None:
+        """Go on to the next batch."""
+        if not self._cursors:
+            self._cursors = self._sort(self._groups.pop())
+        self._cursor.copy_(self._cursors.pop())
         self._now += 1
-        features, hidden = self._features(), self._w.shape[1]
-        if len(features):
-            _update[(len(features), triton.cdiv(hidden, self._block))](
-                features,
-                self._plan.starts[self._plan.bounds[self._at] :],
-                self._plan.rows,
-                self._plan.data,
-                gradient,
-                self._last,
-                self._now,
-                self._w,
-                self._v,
-                *self._settings,
-                hidden,
-                BLOCK=self._block,
-                num_warps=1,
-            )
-        self._at += 1
-        self._waiting -= 1
 
-    def weights(self) -> Floats:
+    def rest(self) -> None:
+        """Let no batch be at hand: `apply` then changes nothing."""
+        self._cursor.zero_()
+
+    def forward_into(self, product: Tensor) -> None:
+        """The products of the batch at hand, (n_rows, hidden)."""
         hidden = self._w.shape[1]
-        everything = torch.arange(len(self._w), dtype=torch.int32, device=self._w.device)
-        _catch_up[(len(everything), triton.cdiv(hidden, self._block))](
-            everything,
+        _catch_up[(self._most(len(product)), self._tiles)](
+            self._room.features,
+            self._cursor,
             self._last,
-            self._now,
             self._powers,
             self._w,
             self._v,
@@ -153,19 +130,74 @@ class KernelInputLayer:
             BLOCK=self._block,
             num_warps=1,
         )
+        _products[(len(product), self._tiles)](
+            self._room.chosen,
+            self._cursor,
+            self._indptr,
+            self._indices,
+            self._data,
+            self._w,
+            product,
+            hidden,
+            BLOCK=self._block,
+            TAKE=TAKE,
+            num_warps=2,
+        )
+
+    def apply(self, gradient: Tensor) -> None:
+        """Update W by the gradient at the products."""
+        _update[(self._most(len(gradient)), self._tiles)](
+            self._room.features,
+            self._cursor,
+            self._room.starts,
+            self._room.rows,
+            self._room.data,
+            gradient,
+            self._last,
+            self._w,
+            self._v,
+            *self._settings,
+            self._w.shape[1],
+            BLOCK=self._block,
+            num_warps=1,
+        )
+
+    def forward(self, rows: Rows) -> Tensor:
+        self.begin()
+        product = torch.empty((len(rows), self._w.shape[1]), device=self._w.device)
+        self.forward_into(product)
+        return product.requires_grad_()
+
+    def step(self, gradient: Tensor) -> None:
+        self.apply(gradient)
+
+    def weights(self) -> Floats:
+        n, device = len(self._w), self._w.device
+        _catch_up[(n, self._tiles)](
+            torch.arange(n, dtype=torch.int32, device=device),
+            torch.tensor([0, n, 0, self._now], device=device),
+            self._last,
+            self._powers,
+            self._w,
+            self._v,
+            self._w.shape[1],
+            BLOCK=self._block,
+            num_warps=1,
+        )
         self._last.fill_(self._now)
         return self._w.cpu().numpy()
 
-    def _features(self) -> Tensor:
-        """Those of the batch at hand."""
-        bounds = self._plan.bounds
-        return self._plan.features[bounds[self._at] : bounds[self._at + 1]]
+    def _most(self, n_rows: int) -> int:
+        """Features that a batch of so many rows has at most."""
+        return max(1, min(len(self._w), int(self._longest[min(n_rows, len(self._longest)) - 1])))
 
-    def _sorted(self, batches: list[Rows]) -> tuple[_Batches, Tensor]:
-        device, n_features = self._w.device, len(self._w)
+    def _sort(self, batches: list[Rows]) -> list[Tensor]:
+        """Put batches into the buffers; where each lies, the last one first."""
+        device, n_features, room = self._w.device, len(self._w), self._room
         order = np.concatenate(batches)
         total = int(self._lengths[order].sum())
-        sizes = torch.tensor([len(rows) for rows in batches], device=device)
+        counts = np.array([len(rows) for rows in batches])
+        sizes = torch.from_numpy(counts).to(device)
         chosen = torch.from_numpy(order).to(device)
         here = torch.arange(len(order), device=device)
         batch = torch.arange(len(batches), device=device)
@@ -178,49 +210,52 @@ class KernelInputLayer:
         entry += (starts - lengths.cumsum(0) + lengths)[owner]
         key = (batch * n_features)[owner].add_(self._indices[entry])
         key, by_feature = key.sort(stable=True)
-        own, counts = key.unique_consecutive(return_counts=True)
+        own, found = key.unique_consecutive(return_counts=True)
         edges = torch.arange(len(batches) + 1, device=device) * n_features
-        bounds = torch.searchsorted(own, edges).tolist()
-        plan = _Batches(
-            (own % n_features).int(),
-            bounds,
-            torch.nn.functional.pad(counts.cumsum(0), (1, 0)),
-            in_batch[owner[by_feature]],
-            self._data[entry[by_feature]],
-        )
-        return plan, chosen
+        bounds = torch.searchsorted(own, edges)
+        room.chosen[: len(order)] = chosen
+        room.features[: len(own)] = (own % n_features).int()
+        room.starts[1 : len(own) + 1] = found.cumsum(0)
+        room.rows[:total] = in_batch[owner[by_feature]]
+        room.data[:total] = self._data[entry[by_feature]]
+        first_rows = torch.from_numpy(np.cumsum(counts) - counts).to(device)
+        steps = torch.arange(self._now, self._now + len(batches), device=device)
+        cursors = torch.stack([bounds[:-1], bounds[1:], first_rows, steps], dim=1)
+        return list(cursors.unbind())[::-1]
 
 
-@triton.jit(do_not_specialize=["now"])
+@triton.jit
 def _catch_up(  # type: ignore[no-untyped-def]
-    features, last, now, powers, w, v, hidden, BLOCK: tl.constexpr
+    features, cursor, last, powers, w, v, hidden, BLOCK: tl.constexpr
 ):
-    f = tl.load(features + tl.program_id(0)).to(tl.int64)
-    missed = now - tl.load(last + f)
-    if missed > 0:
-        columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        inside = columns < hidden
-        weight = tl.load(w + f * hidden + columns, mask=inside, other=0.0)
-        velocity = tl.load(v + f * hidden + columns, mask=inside, other=0.0)
-        power = powers + missed * 4
-        tl.store(
-            w + f * hidden + columns,
-            tl.load(power) * weight + tl.load(power + 1) * velocity,
-            mask=inside,
-        )
-        tl.store(
-            v + f * hidden + columns,
-            tl.load(power + 2) * weight + tl.load(power + 3) * velocity,
-            mask=inside,
-        )
+    here = tl.load(cursor) + tl.program_id(0)
+    if here < tl.load(cursor + 1):
+        f = tl.load(features + here).to(tl.int64)
+        missed = tl.load(cursor + 3) - tl.load(last + f)
+        if missed > 0:
+            columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+            inside = columns < hidden
+            weight = tl.load(w + f * hidden + columns, mask=inside, other=0.0)
+            velocity = tl.load(v + f * hidden + columns, mask=inside, other=0.0)
+            power = powers + missed * 4
+            tl.store(
+                w + f * hidden + columns,
+                tl.load(power) * weight + tl.load(power + 1) * velocity,
+                mask=inside,
+            )
+            tl.store(
+                v + f * hidden + columns,
+                tl.load(power + 2) * weight + tl.load(power + 3) * velocity,
+                mask=inside,
+            )
 
 
 @triton.jit
 def _products(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, data, w, out, hidden, BLOCK: tl.constexpr, TAKE: tl.constexpr
+    chosen, cursor, indptr, indices, data, w, out, hidden, BLOCK: tl.constexpr, TAKE: tl.constexpr
 ):
     here = tl.program_id(0)
-    i = tl.load(rows + here)
+    i = tl.load(chosen + tl.load(cursor + 2) + here)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < hidden
     takes = tl.arange(0, TAKE)
@@ -239,15 +274,15 @@ def _products(  # type: ignore[no-untyped-def]
     tl.store(out + here * hidden + columns, total, mask=inside)
 
 
-@triton.jit(do_not_specialize=["now"])
+@triton.jit
 def _update(  # type: ignore[no-untyped-def]
     features,
+    cursor,
     starts,
     rows,
     data,
     gradient,
     last,
-    now,
     w,
     v,
     rate,
@@ -256,19 +291,20 @@ def _update(  # type: ignore[no-untyped-def]
     hidden,
     BLOCK: tl.constexpr,
 ):
-    here = tl.program_id(0)
-    f = tl.load(features + here).to(tl.int64)
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = columns < hidden
-    own = tl.zeros((BLOCK,), tl.float32)
-    for j in range(tl.load(starts + here), tl.load(starts + here + 1)):
-        row = tl.load(rows + j)
-        g = tl.load(gradient + row * hidden + columns, mask=inside, other=0.0)
-        own += tl.load(data + j) * g
-    weight = tl.load(w + f * hidden + columns, mask=inside, other=0.0)
-    velocity = tl.load(v + f * hidden + columns, mask=inside, other=0.0)
-    velocity = momentum * velocity + decay * weight + own
-    tl.store(v + f * hidden + columns, velocity, mask=inside)
-    tl.store(w + f * hidden + columns, weight - rate * velocity, mask=inside)
-    if tl.program_id(1) == 0:
-        tl.store(last + f, now.to(tl.int64))
+    here = tl.load(cursor) + tl.program_id(0)
+    if here < tl.load(cursor + 1):
+        f = tl.load(features + here).to(tl.int64)
+        columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        inside = columns < hidden
+        own = tl.zeros((BLOCK,), tl.float32)
+        for j in range(tl.load(starts + here), tl.load(starts + here + 1)):
+            row = tl.load(rows + j)
+            g = tl.load(gradient + row * hidden + columns, mask=inside, other=0.0)
+            own += tl.load(data + j) * g
+        weight = tl.load(w + f * hidden + columns, mask=inside, other=0.0)
+        velocity = tl.load(v + f * hidden + columns, mask=inside, other=0.0)
+        velocity = momentum * velocity + decay * weight + own
+        tl.store(v + f * hidden + columns, velocity, mask=inside)
+        tl.store(w + f * hidden + columns, weight - rate * velocity, mask=inside)
+        if tl.program_id(1) == 0:
+            tl.store(last + f, tl.load(cursor + 3) + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from dxml.paper._encoder import Activation, FeatureEncoder
 from dxml.paper._input_layer import CpuInputLayer, GpuInputLayer, InputLayer
 from dxml.paper._losses import LOSSES, LossName
 from dxml.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from dxml.paper._input_layer_gpu import KernelInputLayer
 
 __all__ = ["DENSE_FEATURES", "EncoderSettings", "fit_encoder"]
 
@@ -120,16 +123,17 @@ class _SparseSteps:
         first = 0
         for rows in batches:
             step, graph = self._step_for(len(rows))
-            with torch.no_grad():
-                step.product.copy_(self._layer.forward(rows))
             step.goal_rows.copy_(order[first : first + len(rows)])
             step.noise.uniform_(generator=self._generator)
             if graph is None:
+                with torch.no_grad():
+                    step.product.copy_(self._layer.forward(rows))
                 self._run(step)
+                assert step.product.grad is not None
+                self._layer.step(step.product.grad)
             else:
+                self._kernels.begin()
                 graph.replay()
-            assert step.product.grad is not None
-            self._layer.step(step.product.grad)
             first += len(rows)
             yield len(rows)
 
@@ -137,11 +141,23 @@ class _SparseSteps:
         if size not in self._captured:
             step = _HeadInput(size, self._settings.hidden, self._goals)
             graph = None
-            if self._goals.is_cuda:
+            if hasattr(self._layer, "forward_into"):
                 changed = [*self._head.parameters(), self._total]
-                graph = _captured(lambda: self._run(step), changed, self._optimiser)
+                self._kernels.rest()
+                graph = _captured(lambda: self._run_all(step), changed, self._optimiser)
             self._captured[size] = step, graph
         return self._captured[size]
+
+    @property
+    def _kernels(self) -> KernelInputLayer:
+        return cast("KernelInputLayer", self._layer)
+
+    def _run_all(self, step: _HeadInput) -> None:
+        """A whole step of a batch that the layer knows: on a GPU it is recorded and replayed."""
+        self._kernels.forward_into(step.product.detach())
+        self._run(step)
+        assert step.product.grad is not None
+        self._kernels.apply(step.product.grad)
 
     def _run(self, step: _HeadInput) -> None:
         goal = self._goals[step.goal_rows]
