@@ -19,7 +19,13 @@ import torch
 from torch import Tensor
 
 from dxml._label_graph.cooccurrence import WalkIndex, count_row, index_walks
-from dxml._label_graph.factorisation import MAX_OTHERS, Factors, factorise, one_thread
+from dxml._label_graph.factorisation import (
+    GPU_MAX_OTHERS,
+    MAX_OTHERS,
+    Factors,
+    factorise,
+    one_thread,
+)
 from dxml._label_graph.huffman import HuffmanTree, huffman_tree
 from dxml.progress import SILENT, Progress
 
@@ -94,7 +100,8 @@ def train_skipgram(
         if hierarchical
         else NegativeProblem.build(index, seen, negative, exponent)
     )
-    factors = _factorise(problem, dim, epochs, seed, device, progress)
+    most = GPU_MAX_OTHERS if device.type == "cuda" else MAX_OTHERS
+    factors = factorise(problem, dim, epochs, seed, device, progress, most)
     del problem, index  # on a GPU the walks take much of its memory
     vectors = random_label_vectors(n_labels, dim, seed)
     trained = _share_spectrum(factors, spectrum, seed)
@@ -113,38 +120,6 @@ def _index(walks: npt.NDArray[np.int32], n_labels: int, window: int, device: tor
         if fits(walks, device):
             return GpuWalks(walks, n_labels, window, device)
     return index_walks(walks, n_labels, window)
-
-
-def _factorise(
-    problem: NegativeProblem | TreeProblem,
-    dim: int,
-    sweeps: int,
-    seed: int,
-    device: torch.device,
-    progress: Progress,
-) -> Factors:
-    """On a GPU the pairs of many labels come from the walks, one by one."""
-    index = problem.index
-    if (
-        len(problem.seen) <= MAX_OTHERS
-        or isinstance(problem, TreeProblem)
-        or isinstance(index, WalkIndex)
-    ):
-        return factorise(problem, dim, sweeps, seed, device, progress, MAX_OTHERS)
-    from dxml._label_graph.factorisation_gpu import factorise_walks
-
-    return factorise_walks(
-        index,
-        problem.seen,
-        problem.noise,
-        problem.totals,
-        problem.scale,
-        dim,
-        sweeps,
-        seed,
-        MAX_OTHERS,
-        progress,
-    )
 
 
 def random_label_vectors(n_labels: int, dim: int, seed: int = 0) -> Floats:

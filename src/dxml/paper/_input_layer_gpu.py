@@ -22,6 +22,7 @@ from dxml.paper._input_layer import idle_steps
 __all__ = ["KernelInputLayer"]
 
 PLANNED = 1 << 26  # non-zeros whose batches are sorted at a time
+PROGRAMS = 4096  # that share the features of a batch
 TAKE = 16  # features of a row that are read together
 
 Floats = npt.NDArray[np.float32]
@@ -80,7 +81,6 @@ class KernelInputLayer:
         device: str,
     ) -> None:
         self._lengths = np.diff(X.indptr).astype(np.int64)
-        self._longest = np.cumsum(np.sort(self._lengths)[::-1])  # non-zeros of the longest rows
         self._indptr = torch.from_numpy(X.indptr.astype(np.int64)).to(device)
         self._indices = torch.from_numpy(X.indices.astype(np.int32)).to(device)
         self._data = torch.from_numpy(X.data).to(device)
@@ -119,7 +119,7 @@ class KernelInputLayer:
     def forward_into(self, product: Tensor) -> None:
         """The products of the batch at hand, (n_rows, hidden)."""
         hidden = self._w.shape[1]
-        _catch_up[(self._most(len(product)), self._tiles)](
+        _catch_up[(PROGRAMS, self._tiles)](
             self._room.features,
             self._cursor,
             self._last,
@@ -146,7 +146,7 @@ class KernelInputLayer:
 
     def apply(self, gradient: Tensor) -> None:
         """Update W by the gradient at the products."""
-        _update[(self._most(len(gradient)), self._tiles)](
+        _update[(PROGRAMS, self._tiles)](
             self._room.features,
             self._cursor,
             self._room.starts,
@@ -173,7 +173,7 @@ class KernelInputLayer:
 
     def weights(self) -> Floats:
         n, device = len(self._w), self._w.device
-        _catch_up[(n, self._tiles)](
+        _catch_up[(PROGRAMS, self._tiles)](
             torch.arange(n, dtype=torch.int32, device=device),
             torch.tensor([0, n, 0, self._now], device=device),
             self._last,
@@ -186,10 +186,6 @@ class KernelInputLayer:
         )
         self._last.fill_(self._now)
         return self._w.cpu().numpy()
-
-    def _most(self, n_rows: int) -> int:
-        """Features that a batch of so many rows has at most."""
-        return max(1, min(len(self._w), int(self._longest[min(n_rows, len(self._longest)) - 1])))
 
     def _sort(self, batches: list[Rows]) -> list[Tensor]:
         """Put batches into the buffers; where each lies, the last one first."""
@@ -228,8 +224,8 @@ class KernelInputLayer:
 def _catch_up(  # type: ignore[no-untyped-def]
     features, cursor, last, powers, w, v, hidden, BLOCK: tl.constexpr
 ):
-    here = tl.load(cursor) + tl.program_id(0)
-    if here < tl.load(cursor + 1):
+    first = tl.load(cursor) + tl.program_id(0)
+    for here in range(first, tl.load(cursor + 1), tl.num_programs(0)):
         f = tl.load(features + here).to(tl.int64)
         missed = tl.load(cursor + 3) - tl.load(last + f)
         if missed > 0:
@@ -291,8 +287,8 @@ def _update(  # type: ignore[no-untyped-def]
     hidden,
     BLOCK: tl.constexpr,
 ):
-    here = tl.load(cursor) + tl.program_id(0)
-    if here < tl.load(cursor + 1):
+    first = tl.load(cursor) + tl.program_id(0)
+    for here in range(first, tl.load(cursor + 1), tl.num_programs(0)):
         f = tl.load(features + here).to(tl.int64)
         columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         inside = columns < hidden
