@@ -72,7 +72,6 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "_cli/evaluate": "_cli/test_commands",
     "_cli/explain": "_cli/test_tagging",
     "_cli/methods": "_cli/test_commands",
-    "_cli/predict": "_cli/test_commands",
     "_cli/serve": "service/test_server",
     "_cli/train": "_cli/test_commands",
     "data/_built": "data/test_text_sets",

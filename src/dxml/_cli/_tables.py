@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,20 +118,27 @@ class Reading:
             self.label_separator or (known.label_separator if known else None),
         )
 
-    def has_column(self, data: str, name: str | None) -> bool:
-        """Whether the first good row of a table has it; what is wrong with it `read` says."""
-        from dxml.text._rows import Problems
-        from dxml.text._tables import open_rows
+    def read_blocks(self, data: str, columns: Columns) -> Iterator[TextTable]:
+        """The texts of a table of any length, some rows at a time.
 
-        if name is None:
-            return False
-        problems = Problems(self.skip_bad_rows)
-        try:
-            rows = open_rows(Path(data), (), (name,), encoding=self.encoding, problems=problems)
-            _, row = next(rows)
-        except (DataFormatError, OSError, StopIteration):
-            return False
-        return name in row
+        A column of ids that only the model names need not be there. Bad rows that are skipped are
+        counted on standard error, at the end.
+        """
+        from dxml.text._tables import read_blocks
+
+        skipped, said = 0, ""
+        for table in read_blocks(
+            Path(data),
+            columns.text,
+            columns.id,
+            id_if_there=self.id is None,
+            encoding=self.encoding,
+            skip_bad_rows=self.skip_bad_rows,
+        ):
+            yield table
+            skipped, said = table.skipped, next(iter(table.problems), "")
+        if skipped:
+            _echo_skipped(skipped, said)
 
     def read(self, data: str, columns: Columns, progress: Progress) -> TextTable:
         """The table; bad rows that are skipped are counted on standard error."""
@@ -147,8 +155,7 @@ class Reading:
             progress=progress,
         )
         if table.skipped:
-            bad = "1 bad row" if table.skipped == 1 else f"{table.skipped:,} bad rows"
-            typer.echo(f"{bad} skipped; {table.problems[0]}", err=True)
+            _echo_skipped(table.skipped, table.problems[0])
         return table
 
     def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:
@@ -159,6 +166,11 @@ class Reading:
         if not len(table):
             raise DataFormatError(f"{data}: the table has no rows. Check the path.")
         return table
+
+
+def _echo_skipped(count: int, example: str) -> None:
+    bad = "1 bad row" if count == 1 else f"{count:,} bad rows"
+    typer.echo(f"{bad} skipped; {example}", err=True)
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,29 @@
-"""Predictions as text or arrays."""
+"""Predictions as text or arrays, written as they come."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from dxml._cli._output import check_file, replace_file
 from dxml.exceptions import ParameterError
-from dxml.text import TextTable
 from dxml.topk import TopK
 
-__all__ = ["Row", "check_output", "write_predictions", "write_rows"]
+__all__ = ["Row", "check_output", "named_rows", "write_rows", "write_scores"]
 
-Row = tuple[int | str, Sequence[tuple[int | str, float]]]
+
+class Row(NamedTuple):
+    """A point's name, its labels with their scores, and whether nothing is known of it."""
+
+    point: int | str
+    labels: Sequence[tuple[int | str, float]]
+    nothing_known: bool = False
 
 
 def check_output(format: str, output: Path | None) -> None:
@@ -29,74 +34,72 @@ def check_output(format: str, output: Path | None) -> None:
         raise ParameterError("--format npz needs --output FILE: arrays are no text.")
 
 
-def write_predictions(
-    ranking: TopK,
-    n_labels: int,
-    names: Sequence[Any] | None,
-    format: str,
-    output: Path | None,
-    *,
-    table: TextTable | None = None,
-    score: str = "score",
-    nothing_known: Container[int] = (),
-) -> None:
-    """Write a ranking as tsv, jsonl or npz to a file or to standard output.
-
-    Parameters
-    ----------
-    names : sequence, optional
-        Of the labels; their numbers are written by default.
-    table : TextTable, optional
-        The table of the points, which has their names; by default points are counted from 0.
-    score : str
-        What the score of a label is called.
-    nothing_known : container of int
-        The points, counted from 0, of which nothing is known; jsonl says so.
-    """
-    if format == "npz" and output is not None:
-        scores = ranking.to_csr(n_labels)
-        if table is not None and table.rows is not None:
-            scores = _with_empty_rows(scores, table.rows, len(table) + table.skipped)
-        replace_file(output, lambda file: sp.save_npz(file, scores))
-        return
-    points = range(len(ranking)) if table is None else table.names
-    write_rows(_rows(ranking, names, points), format, output, score, nothing_known)
-
-
-def _with_empty_rows(scores: sp.csr_matrix, rows: Sequence[int], n_rows: int) -> sp.csr_matrix:
-    """The rows of a matrix at these places among `n_rows`, the others empty."""
-    ends = np.zeros(n_rows + 1, dtype=scores.indptr.dtype)
-    ends[np.asarray(rows) + 1] = np.diff(scores.indptr)
-    places = (scores.data, scores.indices, np.cumsum(ends, dtype=ends.dtype))
-    return sp.csr_matrix(places, shape=(n_rows, scores.shape[1]))
+def named_rows(
+    ranking: TopK, names: Sequence[Any] | None, points: Sequence[int | str]
+) -> Iterator[Row]:
+    """The rows of a ranking, by the labels' names, or by their numbers where they have none."""
+    for point, row in zip(points, ranking.rows(), strict=True):
+        labels = row if names is None else [(str(names[label]), score) for label, score in row]
+        yield Row(point, labels)
 
 
 def write_rows(
-    rows: Iterable[Row],
-    format: str,
-    output: Path | None,
-    score: str,
-    nothing_known: Container[int] = (),
+    blocks: Iterable[Iterable[Row]], format: str, output: Path | None, score: str = "score"
 ) -> None:
-    """Write (point, its labels with their scores) rows as tsv or jsonl."""
-    lines = _tsv(rows, score) if format == "tsv" else _jsonl(rows, score, nothing_known)
-    if output is None:
-        sys.stdout.writelines(lines)
-    else:
-        replace_file(output, lambda file: file.writelines(line.encode() for line in lines))
+    """Write rows as tsv or jsonl, block after block, to a file or to standard output.
+
+    Parameters
+    ----------
+    score : str
+        What the score of a label is called.
+    """
+    pieces = _pieces(blocks, format, score)
+    if output is not None:
+        replace_file(output, lambda file: file.writelines(piece.encode() for piece in pieces))
+        return
+    for piece in pieces:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
 
 
-def _rows(ranking: TopK, names: Sequence[Any] | None, points: Sequence[int | str]) -> Iterator[Row]:
-    for point, row in zip(points, ranking.rows(), strict=True):
-        labels = row if names is None else [(str(names[label]), score) for label, score in row]
-        yield point, labels
+def write_scores(
+    blocks: Iterable[tuple[sp.csr_matrix, Sequence[int], int]], n_labels: int, output: Path
+) -> None:
+    """Write scores as one npz.
+
+    Parameters
+    ----------
+    blocks : iterable of (scores, the numbers of their rows, the number of rows up to there)
+        Rows that were left out are empty.
+    """
+    pieces = [sp.csr_matrix((0, n_labels), dtype=np.float32)]
+    numbers: list[int] = []
+    n_rows = 0
+    for scores, rows, n_rows in blocks:  # noqa: B007
+        pieces.append(scores)
+        numbers.extend(rows)
+    whole = sp.csr_matrix(sp.vstack(pieces, format="csr"))
+    ends = np.zeros(n_rows + 1, dtype=whole.indptr.dtype)
+    ends[np.asarray(numbers, dtype=np.int64) + 1] = np.diff(whole.indptr)
+    arrays = (whole.data, whole.indices, np.cumsum(ends, dtype=ends.dtype))
+    matrix = sp.csr_matrix(arrays, shape=(n_rows, n_labels))
+    replace_file(output, lambda file: sp.save_npz(file, matrix))
 
 
-def _tsv(rows: Iterable[Row], score: str) -> Iterator[str]:
-    yield f"point\trank\tlabel\t{score}\n"
-    for point, row in rows:
-        for rank, (label, value) in enumerate(row, start=1):
-            yield f"{_cell(point)}\t{rank}\t{_cell(label)}\t{value:.6g}\n"
+def _pieces(blocks: Iterable[Iterable[Row]], format: str, score: str) -> Iterator[str]:
+    """The text of each block."""
+    if format == "tsv":
+        yield f"point\trank\tlabel\t{score}\n"
+    line = _tsv if format == "tsv" else _jsonl
+    for rows in blocks:
+        yield "".join(line(row, score) for row in rows)
+
+
+def _tsv(row: Row, score: str) -> str:
+    return "".join(
+        f"{_cell(row.point)}\t{rank}\t{_cell(label)}\t{value:.6g}\n"
+        for rank, (label, value) in enumerate(row.labels, start=1)
+    )
 
 
 def _cell(value: int | str) -> str:
@@ -104,10 +107,9 @@ def _cell(value: int | str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else str(value)
 
 
-def _jsonl(rows: Iterable[Row], score: str, nothing_known: Container[int]) -> Iterator[str]:
-    for place, (point, row) in enumerate(rows):
-        labels = [{"label": label, score: round(value, 6)} for label, value in row]
-        line: dict[str, Any] = {"point": point, "labels": labels}
-        if place in nothing_known:
-            line["nothing_known"] = True
-        yield json.dumps(line, ensure_ascii=False) + "\n"
+def _jsonl(row: Row, score: str) -> str:
+    labels = [{"label": label, score: round(value, 6)} for label, value in row.labels]
+    line: dict[str, Any] = {"point": row.point, "labels": labels}
+    if row.nothing_known:
+        line["nothing_known"] = True
+    return json.dumps(line, ensure_ascii=False) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from dxml.tagging._tagger import TextTagger
+    from dxml.text import TextTable
+    from dxml.topk import TopK
 
 __all__ = ["OutputFormat", "predict"]
 
@@ -57,17 +60,19 @@ def predict(
 
     A named data set means its test part. Where the model is a tagger, DATA is a
     table of texts (JSON lines, CSV, TSV, Parquet), and labels come by name with
-    their probabilities.
+    their probabilities. DATA may be - for standard input: JSON lines, or the
+    lines of libsvm where the model takes features.
+
+    A file of any length is read in blocks, and what was ranked is written at
+    once; only npz waits for the end.
 
     Points go by their ids, or else by their row in the table, from 0. Rows that
     --skip-bad-rows leaves out are counted, so the others keep their numbers; in
     npz they are empty rows.
     """
-    from dxml._cli._write import check_output, write_predictions
+    from dxml._cli._write import check_output
     from dxml._core.cluster import open_cluster
-    from dxml.data import open_data
-    from dxml.methods import TAGGER, load_model, saved_method
-    from dxml.progress import open_progress
+    from dxml.methods import TAGGER, saved_method
 
     chosen = OutputFormat.jsonl if as_json else format
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
@@ -79,13 +84,53 @@ def predict(
     reading.refuse(model, method)
     if with_parents:
         raise ParameterError(f"{model} holds no tagger, and so no parents: drop --with-parents.")
+    with open_cluster(ray):
+        _predict_features(data, model, top, output, chosen, split, quiet)
+
+
+def _predict_features(
+    data: str,
+    model: Path,
+    top: int,
+    output: Path | None,
+    format: OutputFormat,
+    split: int | None,
+    quiet: bool,
+) -> None:
+    from dxml._cli._write import named_rows, write_rows, write_scores
+    from dxml.data._loading import open_blocks
+    from dxml.methods import load_model
+    from dxml.progress import open_progress
+
     estimator = load_model(model)
     widths = (estimator.n_features_in_, estimator.n_labels_)
-    points = open_data(data, "test", split, widths=widths)
-    with open_cluster(ray), open_progress(quiet) as progress:
-        ranking = estimator.predict_topk(points.X, top, progress=progress)
     names = None if estimator.label_names_ is None else estimator.label_names_.tolist()
-    write_predictions(ranking, estimator.n_labels_, names, chosen.value, output)
+    with open_progress(quiet) as progress, progress.stage("predict", None, "points") as stage:
+
+        def ranked() -> Iterator[tuple[int, TopK]]:
+            done = 0
+            for X in open_blocks(data, "test", split, widths):
+                yield done, estimator.predict_topk(X, top)
+                done += X.shape[0]
+                stage.advance(X.shape[0])
+
+        if format == OutputFormat.npz:
+            assert output is not None
+            scores = (
+                (
+                    ranking.to_csr(widths[1]),
+                    range(first, first + len(ranking)),
+                    first + len(ranking),
+                )
+                for first, ranking in ranked()
+            )
+            write_scores(scores, widths[1], output)
+            return
+        rows = (
+            named_rows(ranking, names, range(first, first + len(ranking)))
+            for first, ranking in ranked()
+        )
+        write_rows(rows, format.value, output)
 
 
 def _predict_texts(
@@ -99,9 +144,7 @@ def _predict_texts(
     reading: Reading,
     quiet: bool,
 ) -> None:
-    from dataclasses import replace
-
-    from dxml._cli._write import Row, write_predictions, write_rows
+    from dxml._cli._write import Row, named_rows, write_rows, write_scores
     from dxml.progress import open_progress
     from dxml.tagging._tagger import TextTagger
 
@@ -110,35 +153,41 @@ def _predict_texts(
     tagger = TextTagger.load(model)
     if with_parents:
         _check_parents(tagger, format)
-    columns = replace(reading.columns(tagger.columns), labels=None)
-    if reading.id is None and not reading.has_column(data, columns.id):
-        columns = replace(columns, id=None)  # the model's, which this table need not have
-    with open_progress(quiet) as progress:
-        table = reading.read(data, columns, progress)
-        ranking = tagger.rank(table.texts, top, progress=progress)
-    mute = set(tagger.nothing_known(table.texts))
-    if mute:
-        found = f"no word of {len(mute):,} of {len(table):,} texts is known"
+    columns, n_texts, n_mute = reading.columns(tagger.columns), 0, 0
+    with open_progress(quiet) as progress, progress.stage("predict", None, "texts") as stage:
+
+        def ranked() -> Iterator[tuple[TextTable, TopK]]:
+            nonlocal n_texts
+            for table in reading.read_blocks(data, columns):
+                yield table, tagger.rank(table.texts, top)
+                n_texts += len(table)
+                stage.advance(len(table))
+
+        def rows() -> Iterator[Iterator[Row]]:
+            nonlocal n_mute
+            for table, ranking in ranked():
+                mute = set(tagger.nothing_known(table.texts))
+                n_mute += len(mute)
+                found = named_rows(ranking, tagger.labels_, table.names)
+                if with_parents:
+                    tags = tagger.named(ranking, with_parents=True)
+                    pairs = zip(table.names, tags, strict=True)
+                    found = (Row(name, [(str(tag), p) for tag, p in row]) for name, row in pairs)
+                yield (row._replace(nothing_known=place in mute) for place, row in enumerate(found))
+
+        if format == OutputFormat.npz:
+            assert output is not None
+            n_labels = len(tagger.labels_)
+            scores = (
+                (ranking.to_csr(n_labels), table.rows or (), n_texts + len(table) + table.skipped)
+                for table, ranking in ranked()
+            )
+            write_scores(scores, n_labels, output)
+        else:
+            write_rows(rows(), format.value, output, "probability")
+    if n_mute:
+        found = f"no word of {n_mute:,} of {n_texts:,} texts is known"
         typer.echo(f"{found}: their labels are only frequent ones", err=True)
-    if with_parents:
-        tags = tagger.named(ranking, with_parents=True)
-        rows: list[Row] = [
-            (point, [(tag.name, tag.probability) for tag in row])
-            for point, row in zip(table.names, tags, strict=True)
-        ]
-        write_rows(rows, format.value, output, "probability", mute)
-        return
-    names = tagger.labels_
-    write_predictions(
-        ranking,
-        len(names),
-        names,
-        format.value,
-        output,
-        table=table,
-        score="probability",
-        nothing_known=mute,
-    )
 
 
 def _check_parents(tagger: TextTagger, format: OutputFormat) -> None:

@@ -22,20 +22,22 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.sparse import csr_matrix, load_npz
 
+from dxml._core.sparse import canonical
 from dxml.data._dataset import Dataset
-from dxml.data._text import Layout, read_header, read_rows
+from dxml.data._text import Layout, read_header, read_row_blocks, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
-from dxml.text._files import open_text, plain_suffix
+from dxml.text._files import STDIN, open_text, plain_suffix
 
-__all__ = ["Format", "read", "read_pair", "recognise", "write"]
+__all__ = ["Format", "read", "read_blocks", "read_pair", "recognise", "write"]
 
 Format = Literal["repository", "pair", "libsvm", "npz"]
 _SUFFIXES: dict[str, Format] = {".txt": "repository", ".svm": "libsvm", ".libsvm": "libsvm"}
@@ -149,6 +151,36 @@ def read(
     else:
         X, Y = _read_repository(Path(path), bases, progress)
     return Dataset(X, Y, name=_plain_name(path) if name is None else name)
+
+
+def read_blocks(path: str | Path, n_features: int, n_labels: int) -> Iterator[csr_matrix]:
+    """The features of a file of any length, some points at a time, in float32 with int32 ids.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `read`, or ``-``: standard input, in libsvm's format. An npz is read whole.
+    n_features, n_labels : int
+        Of the data a model was trained on.
+    """
+    chosen = "libsvm" if str(path) == STDIN else recognise(path)
+    if chosen == "npz":
+        yield read(path).X
+        return
+    source = _two_paths(path, chosen)[0] if chosen == "pair" else Path(path)
+    with open_text(source) as file:
+        if chosen == "libsvm":
+            bound = "that the model knows"
+            hint = f"Features are taken to start at {LIBSVM_BASES[0]}"
+            layout = Layout(True, None, n_features, n_labels, *LIBSVM_BASES, bound, hint=hint)
+        elif chosen == "pair":
+            n_rows, n_columns = read_header(file, "points features")
+            layout = Layout(False, n_rows, n_columns, 0)
+        else:
+            n_rows, n_columns, n_label_columns = read_header(file, "points features labels")
+            layout = Layout(True, n_rows, n_columns, n_label_columns)
+        for X, _ in read_row_blocks(file, layout):
+            yield canonical(X)
 
 
 def _checked_base(what: str, base: int | None, default: int) -> int:

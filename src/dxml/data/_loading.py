@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,10 +19,18 @@ from dxml.data._registry import REGISTRY, DatasetInfo, TextRecipe, lookup
 from dxml.data._splits import read_split
 from dxml.exceptions import DataFormatError, DatasetNotFoundError, ParameterError, did_you_mean
 from dxml.progress import SILENT, Progress
-from dxml.text._files import COMPRESSIONS
+from dxml.text._files import COMPRESSIONS, STDIN
 from dxml.text._tables import TextTable
 
-__all__ = ["Part", "cache_directory", "is_present", "load_dataset", "load_texts", "open_data"]
+__all__ = [
+    "Part",
+    "cache_directory",
+    "is_present",
+    "load_dataset",
+    "load_texts",
+    "open_blocks",
+    "open_data",
+]
 
 Part = Literal["train", "test", "all"]
 
@@ -259,6 +268,24 @@ def open_data(
     return formats.read(
         data, format="libsvm", n_features=n_features, n_labels=n_labels, progress=progress
     )
+
+
+def open_blocks(
+    data: str | Path, part: Part, split: int | None, widths: tuple[int, int]
+) -> Iterator[csr_matrix]:
+    """As `open_data`, the features of some points at a time; ``-`` is standard input.
+
+    Named data sets come whole.
+    """
+    if str(data) != STDIN and not _looks_like_path(data):
+        yield load_dataset(str(data), part, split).X
+        return
+    if split is not None:
+        raise ParameterError(
+            f"{data} is a file, which has no split {split}. "
+            "Leave the split out, or give the name of a registered data set."
+        )
+    yield from formats.read_blocks(data, *widths)
 
 
 def _looks_like_path(data: str | Path) -> bool:

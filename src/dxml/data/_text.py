@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -63,20 +64,36 @@ def read_rows(file: TextFile, layout: Layout) -> tuple[csr_matrix, csr_matrix]:
     collector = _Collector()
     for chunk in file.chunks():
         _parse_chunk(file, chunk, layout, collector)
-    if layout.n_rows is not None and collector.n_rows < layout.n_rows:
-        raise DataFormatError(
-            f"{file.path} line {file.line + 1}: the header declares {layout.n_rows} points "
-            f"but the file ends after {collector.n_rows}. "
-            "The file is cut short or its header is wrong: download it again or correct the header."
-        )
+    _check_end(file, layout, collector.n_rows)
     return collector.matrices(layout.n_features, layout.n_labels)
 
 
-class _Collector:
-    """The pieces of both matrices, joined once at the end."""
+def read_row_blocks(file: TextFile, layout: Layout) -> Iterator[tuple[csr_matrix, csr_matrix]]:
+    """As `read_rows`, some lines at a time; the layout must have both widths."""
+    done = 0
+    for chunk in file.chunks():
+        collector = _Collector(done)
+        _parse_chunk(file, chunk, layout, collector)
+        done = collector.n_rows
+        yield collector.matrices(layout.n_features, layout.n_labels)
+    _check_end(file, layout, done)
 
-    def __init__(self) -> None:
-        self.n_rows = 0
+
+def _check_end(file: TextFile, layout: Layout, n_rows: int) -> None:
+    if layout.n_rows is not None and n_rows < layout.n_rows:
+        raise DataFormatError(
+            f"{file.path} line {file.line + 1}: the header declares {layout.n_rows} points "
+            f"but the file ends after {n_rows}. "
+            "The file is cut short or its header is wrong: download it again or correct the header."
+        )
+
+
+class _Collector:
+    """The pieces of both matrices, joined once at the end; `before` rows were read already."""
+
+    def __init__(self, before: int = 0) -> None:
+        self.before = before
+        self.n_rows = before
         self.indices: list[NDArray[np.int32]] = []
         self.values: list[NDArray[np.float32]] = []
         self.pair_counts: list[NDArray[np.int64]] = []
@@ -108,10 +125,11 @@ class _Collector:
         indices = _join(self.indices, np.int32)
         values = _join(self.values, np.float32)
         width = _width(indices) if n_features is None else n_features
-        X = csr_matrix((values, indices, pair_ends), shape=(self.n_rows, width))
+        n_rows = self.n_rows - self.before
+        X = csr_matrix((values, indices, pair_ends), shape=(n_rows, width))
         width = _width(labels) if n_labels is None else n_labels
         ones = np.ones(labels.size, dtype=np.bool_)
-        return X, csr_matrix((ones, labels, label_ends), shape=(self.n_rows, width))
+        return X, csr_matrix((ones, labels, label_ends), shape=(n_rows, width))
 
 
 def _join(pieces: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:

@@ -6,16 +6,20 @@ import bz2
 import gzip
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress, Stage
 
-__all__ = ["COMPRESSIONS", "TextFile", "check_file", "open_text", "plain_suffix"]
+__all__ = ["COMPRESSIONS", "STDIN", "TextFile", "check_file", "open_text", "plain_suffix"]
+
+STDIN = "-"
+"""The path that means standard input."""
 
 BLOCK = 1 << 20  # bytes read at a time; a longer line is read whole
 COMPRESSIONS = (".gz", ".bz2", ".xz")
@@ -49,6 +53,21 @@ def check_file(path: Path) -> None:
         raise DataFormatError(
             f"{path}: the file is empty (0 bytes). Download or write it again, and check the path."
         )
+
+
+class _Piped:
+    """A stream that may never end: what is there is read, without waiting for more."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._read = stream, 0
+
+    def read(self, size: int) -> bytes:
+        block: bytes = self._stream.read1(size)
+        self._read += len(block)
+        return block
+
+    def tell(self) -> int:
+        return self._read
 
 
 class TextFile:
@@ -132,6 +151,10 @@ class TextFile:
 @contextmanager
 def open_text(path: Path, progress: Progress = SILENT) -> Iterator[TextFile]:
     """Open `path` for reading in chunks; `progress` counts the bytes read from disk."""
+    if str(path) == STDIN:
+        with progress.stage("read standard input", None, "bytes") as stage:
+            yield TextFile(Path("standard input"), cast(IO[bytes], _Piped(sys.stdin.buffer)), stage)
+        return
     check_file(path)
     size = os.path.getsize(path)
     with open(path, "rb") as raw, progress.stage(f"read {path.name}", size, "bytes") as stage:

@@ -28,7 +28,7 @@ from typing import Any, Literal, cast, get_args
 
 from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
-from dxml.text._files import TextFile, open_text, plain_suffix
+from dxml.text._files import STDIN, TextFile, open_text, plain_suffix
 
 __all__ = ["Problems", "Row", "TableFormat", "check_columns", "read_rows", "recognise"]
 
@@ -73,6 +73,8 @@ def recognise(path: Path, format: str | None = None) -> TableFormat:
     """The format that was given, or else the one of the file's suffix."""
     known = get_args(TableFormat)
     if format is None:
+        if str(path) == STDIN:
+            return "jsonl"
         suffix = plain_suffix(path)
         if suffix in _SUFFIXES:
             return _SUFFIXES[suffix]

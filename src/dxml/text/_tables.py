@@ -27,6 +27,7 @@ __all__ = [
     "TextTable",
     "WrongType",
     "open_rows",
+    "read_blocks",
     "read_table",
     "split_labels",
 ]
@@ -173,6 +174,61 @@ def read_table(
         problems=tuple(problems.messages),
         rows=tuple(good) if problems.count else None,
     )
+
+
+def read_blocks(
+    source: str | Path,
+    text: str | Sequence[str],
+    id: str | None = None,
+    *,
+    id_if_there: bool = False,
+    size: int = 2048,
+    encoding: str = "utf-8",
+    skip_bad_rows: bool = False,
+) -> Iterator[TextTable]:
+    """The texts of a file of any length, up to `size` rows at a time; ``-`` is standard input.
+
+    Parameters are those of `read_table`, but for
+
+    id_if_there : bool
+        Whether `id` is left out where the first row has no such column.
+
+    Each table's `rows` has the numbers of its rows in the file, and `skipped` counts all bad rows
+    so far; the last table may have no rows, where bad ones came last.
+    """
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    wanted = texts if id is None or id_if_there else (*texts, id)
+    problems, done = Problems(skip_bad_rows), 0
+    optional = (id,) if id is not None and id_if_there else ()
+    rows = open_rows(source, wanted, optional, encoding=encoding, problems=problems)
+    columns: Cells | None = None
+    good: list[int] = []
+
+    def block() -> TextTable:
+        found = columns or Cells(texts, None, named, listed=False)
+        ids = None if named is None else tuple(found.ids)
+        said = problems.count, tuple(problems.messages)
+        return TextTable(tuple(found.texts), None, ids, *said, tuple(good))
+
+    named, told = id, 0
+    for where, row in rows:
+        if columns is None:
+            if done == 0 and id_if_there and id not in row:
+                named = None
+            columns = Cells(texts, None, named, listed=False)
+        number = done + len(good) + problems.count
+        try:
+            columns.add(row)
+            good.append(number)
+        except WrongType as error:
+            problems.add(where, str(error))
+        if len(good) == size:
+            yield block()
+            columns, good, done, told = None, [], done + size, problems.count
+    if problems.count and not good and not done:
+        raise DataFormatError(f"none of {problems.count} rows is good. {problems.messages[0]}")
+    if good or problems.count > told:
+        yield block()
 
 
 def open_rows(
