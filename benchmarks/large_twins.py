@@ -2,6 +2,7 @@
 
     python benchmarks/large_twins.py joint amazon-670k
     python benchmarks/large_twins.py dxml wiki10-31k --share 0.1 --device cpu
+    python benchmarks/large_twins.py --page          # the table of docs/guide/large.md
 
 A run is one line of benchmarks/results/large-twins.jsonl: seconds from arrays to model and by
 stage, P@k on test points, peak memory, milliseconds a point in batches. ``least`` has, for the
@@ -24,13 +25,21 @@ import scipy.sparse as sp
 from dxml import DXML, Joint
 from dxml._core.device import resolve_device
 from dxml._label_graph.factorisation import MAX_OTHERS
-from dxml.bench._machine import commit, describe_machine, describe_versions, peak_bytes
+from dxml.bench._machine import (
+    commit,
+    describe_machine,
+    describe_versions,
+    machine_name,
+    peak_bytes,
+)
 from dxml.data import REGISTRY, Dataset, make_twin, train_test
 from dxml.joint._fitting import _searched
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
 from dxml.progress import open_progress
 
 RESULTS = Path(__file__).parent / "results" / "large-twins.jsonl"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "large.md"
+MARKS = ("<!-- large twins -->", "<!-- end -->")
 BYTES_PER_SECOND = 4.8e12
 PRODUCTS_PER_SECOND = 33e12  # multiplications with an addition each, float32
 PASSES = {"trial": 3, "final": 6}  # of the linear head over a label's points
@@ -103,8 +112,38 @@ def run(method: str, name: str, share: float, n_test: int, device: str) -> dict[
     }
 
 
+def table(lines: list[str]) -> str:
+    """What is stored as a table for docs/guide/large.md: the last run of each method and twin."""
+    rows = {}
+    for line in lines:
+        found = json.loads(line)
+        rows[found["data"], found["method"], found["share"]] = found
+    out = ["| twin | method | seconds | P@1 / P@3 / P@5 | stages, in seconds | at best | machine |"]
+    out.append("|---|---|---|---|---|---|---|")
+    for found in rows.values():
+        stages = ", ".join(f"{name} {own:g}" for name, own in found["stages"].items() if own >= 1)
+        least = ", ".join(f"{name} {own:g}" for name, own in found["least"].items())
+        scores = " / ".join(f"{value:.1f}" for value in found["scores"]["P"])
+        out.append(
+            f"| {found['data']} | {found['method']} | {found['seconds']:g} | {scores} | {stages} "
+            f"| {least} | {machine_name(found['machine'])}, commit {found['commit'][:7]} |"
+        )
+    return "\n".join(out) + "\n"
+
+
+def write_page(page: Path = PAGE, results: Path = RESULTS) -> None:
+    """Put the table into the page, between its two marks."""
+    before, rest = page.read_text("utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    made = table(results.read_text("utf-8").splitlines())
+    page.write_text(f"{before}{MARKS[0]}\n{made}{MARKS[1]}{after}", "utf-8")
+
+
 def main() -> None:
-    """Run, print and store."""
+    """Run, print and store; with --page alone, write the page."""
+    if sys.argv[1:] == ["--page"]:
+        write_page()
+        return
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("method", choices=["joint", "dxml"])
     parser.add_argument("data", choices=["wiki10-31k", "delicious-200k", "amazon-670k"])
