@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml import TextTagger
+from dxml._cli.predict import _gathered
 from dxml.data import make_planted, write
 from dxml.data._formats import read_blocks as feature_blocks
 from dxml.joint import Joint
@@ -177,3 +178,21 @@ def test_endless_input_is_answered_as_it_goes_and_ends_with_its_reader(models: P
     with process.stderr:
         assert b"Traceback" not in process.stderr.read()
     assert private[9] < private[3] + 20_000, private
+
+
+def test_blocks_are_joined_where_they_go_to_a_cluster() -> None:
+    blocks = [DATA.X[:3], DATA.X[3:5], DATA.X[5:10], DATA.X[10:11]]
+    joined = list(_gathered(iter(blocks), 4))
+    assert [block.shape[0] for block in joined] == [5, 5, 1]
+    assert (sp.vstack(joined) != DATA.X[:11]).nnz == 0
+    assert list(_gathered(iter(blocks), 1)) == blocks
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "npz"])
+def test_texts_of_unknown_words_are_counted_in_every_format(
+    models: Path, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "t.jsonl").write_text('{"t": "fish"}\n{"t": "xyzzy"}\n')
+    ask = ["predict", tmp_path / "t.jsonl", "-m", models / "tagger", "--text", "t"]
+    said = run(*ask, "--format", kind, "-o", tmp_path / "out")
+    assert "no word of 1 of 2 texts is known" in said.stderr

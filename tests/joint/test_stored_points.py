@@ -121,7 +121,7 @@ for folder in sys.argv[1:]:
 def test_two_processes_share_the_pages(tmp_path: Path) -> None:
     """This one has read all of the files, and what another touches of them is the same memory."""
     data = make_planted(2000, 2000, 3000, features_per_point=50, random_state=0)
-    settings: dict[str, Any] = {"max_iter": 1, "width": 0, "C": 1.0, "n_negatives": 5}
+    settings: dict[str, Any] = {"max_iter": 1, "width": 0, "C": 1.0, "n_negatives": 5, "n_trees": 1}
     model = Joint(candidates="nearest", device="cpu", precision="float32", **settings)
     model.fit(data.X, data.Y)
     here = []

@@ -118,8 +118,8 @@ class Reading:
             self.label_separator or (known.label_separator if known else None),
         )
 
-    def read_blocks(self, data: str, columns: Columns) -> Iterator[TextTable]:
-        """The texts of a table of any length, some rows at a time.
+    def read_blocks(self, data: str, columns: Columns, size: int) -> Iterator[TextTable]:
+        """The texts of a table of any length, up to `size` rows at a time.
 
         A column of ids that only the model names need not be there. Bad rows that are skipped are
         counted on standard error, at the end.
@@ -132,6 +132,7 @@ class Reading:
             columns.text,
             columns.id,
             id_if_there=self.id is None,
+            size=size,
             encoding=self.encoding,
             skip_bad_rows=self.skip_bad_rows,
         ):

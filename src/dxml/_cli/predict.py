@@ -14,11 +14,17 @@ from dxml._cli._tables import ENCODING, ID, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+
     from dxml.tagging._tagger import TextTagger
     from dxml.text import TextTable
     from dxml.topk import TopK
 
 __all__ = ["OutputFormat", "predict"]
+
+
+TEXTS = 2048  # ranked at a time
+SPREAD_ROWS = 1 << 15  # points ranked at a time on a cluster
 
 
 class OutputFormat(StrEnum):
@@ -109,7 +115,7 @@ def _predict_features(
 
         def ranked() -> Iterator[tuple[int, TopK]]:
             done = 0
-            for X in open_blocks(data, "test", split, widths):
+            for X in _gathered(open_blocks(data, "test", split, widths), _block_rows()):
                 yield done, estimator.predict_topk(X, top)
                 done += X.shape[0]
                 stage.advance(X.shape[0])
@@ -156,18 +162,17 @@ def _predict_texts(
     columns, n_texts, n_mute = reading.columns(tagger.columns), 0, 0
     with open_progress(quiet) as progress, progress.stage("predict", None, "texts") as stage:
 
-        def ranked() -> Iterator[tuple[TextTable, TopK]]:
-            nonlocal n_texts
-            for table in reading.read_blocks(data, columns):
-                yield table, tagger.rank(table.texts, top)
+        def ranked() -> Iterator[tuple[TextTable, TopK, set[int]]]:
+            nonlocal n_texts, n_mute
+            for table in reading.read_blocks(data, columns, max(_block_rows(), TEXTS)):
+                mute = set(tagger.nothing_known(table.texts))
+                yield table, tagger.rank(table.texts, top), mute
                 n_texts += len(table)
+                n_mute += len(mute)
                 stage.advance(len(table))
 
         def rows() -> Iterator[Iterator[Row]]:
-            nonlocal n_mute
-            for table, ranking in ranked():
-                mute = set(tagger.nothing_known(table.texts))
-                n_mute += len(mute)
+            for table, ranking, mute in ranked():
                 found = named_rows(ranking, tagger.labels_, table.names)
                 if with_parents:
                     tags = tagger.named(ranking, with_parents=True)
@@ -180,7 +185,7 @@ def _predict_texts(
             n_labels = len(tagger.labels_)
             scores = (
                 (ranking.to_csr(n_labels), table.rows or (), n_texts + len(table) + table.skipped)
-                for table, ranking in ranked()
+                for table, ranking, _ in ranked()
             )
             write_scores(scores, n_labels, output)
         else:
@@ -188,6 +193,27 @@ def _predict_texts(
     if n_mute:
         found = f"no word of {n_mute:,} of {n_texts:,} texts is known"
         typer.echo(f"{found}: their labels are only frequent ones", err=True)
+
+
+def _block_rows() -> int:
+    """Points that are ranked at a time, at least: many where they are shared among machines."""
+    from dxml._core.blocks import spread
+
+    return SPREAD_ROWS if spread() else 1
+
+
+def _gathered(blocks: Iterator[sp.csr_matrix], least: int) -> Iterator[sp.csr_matrix]:
+    """Blocks joined until they have this many rows."""
+    import scipy.sparse as sp
+
+    held: list[sp.csr_matrix] = []
+    for block in blocks:
+        held.append(block)
+        if sum(each.shape[0] for each in held) >= least:
+            yield held[0] if len(held) == 1 else sp.csr_matrix(sp.vstack(held, format="csr"))
+            held = []
+    if held:
+        yield held[0] if len(held) == 1 else sp.csr_matrix(sp.vstack(held, format="csr"))
 
 
 def _check_parents(tagger: TextTagger, format: OutputFormat) -> None:

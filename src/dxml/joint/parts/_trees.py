@@ -121,7 +121,7 @@ def _restored(prefix: str, arrays: Arrays, known: Known) -> LabelTree:
         )
     leaves = arrays.ids(f"{prefix}.leaves", None, below=n_nodes, least=-1)
     rows = n_nodes + len(leaves)
-    weights = arrays.packed_csr(f"{prefix}.weights", rows, known.points.shape[1])
+    weights = arrays.packed_csr(f"{prefix}.weights", rows, known.n_features)
     return LabelTree(
         TreeShape(parents.astype(np.int32), leaves.astype(np.int32)),
         unpack_sparse(f"{prefix}.weights", weights),
