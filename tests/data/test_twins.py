@@ -95,6 +95,18 @@ def test_revisions_are_near_what_they_revise() -> None:
     assert nearest(0.8) > nearest(0.0) + 0.15
 
 
+def test_emphasis_is_on_a_points_first_labels() -> None:
+    """Without it all labels of a point are as easy to find; with it, some are not."""
+
+    def p_at_5(emphasis: float) -> float:
+        traits = Traits(**EASY, emphasis=emphasis, label_spread=0.0)
+        train, test = train_test(make_documents(2500, 3000, 200, 6.0, 25, traits), 500)
+        ranking = KNN().fit(train.X, train.Y).predict_topk(test.X, k=5)
+        return evaluate(test.Y, ranking, ks=[5])["P@5"]
+
+    assert p_at_5(0.0) > p_at_5(1.0) + 1
+
+
 def test_labels_of_a_topic_occur_together() -> None:
     Y = make_documents(4000, 50, 96, 3.0, 5, Traits(copies=0.0, label_noise=0.0)).Y
     together = (Y.astype(np.int64).T @ Y.astype(np.int64)).toarray()

@@ -23,7 +23,8 @@ NOTES = "notes.md"
 _REPOSITORY = (*SMALL, "eurlex-4k")
 _TWINS = (
     "The real files could not be obtained. A *twin* is generated data of the same shape and about "
-    "the same difficulty: compare methods with each other on it, never a number with the paper's."
+    "the same difficulty: compare methods with each other on it, never a number with the paper's. "
+    "[How twins were calibrated](twins.md)."
 )
 
 

@@ -40,6 +40,8 @@ class Traits:
         Share of the other words that are those of a topic which none of the labels is about.
     overlap : float in 0..1
         Share of the remaining words that are those of a label's topic rather than its own.
+    emphasis : float in 0..1
+        How much more of a point's words are about its first labels: 0, all labels alike.
     label_noise : float in 0..1
         Share of the labels that are exchanged for another one of the topic.
     missing : float in 0..1
@@ -54,6 +56,7 @@ class Traits:
     noise: float = 0.5
     distraction: float = 0.0
     overlap: float = 0.5
+    emphasis: float = 1.0
     label_noise: float = 0.1
     missing: float = 0.1
     copies: float = 0.2
@@ -68,10 +71,8 @@ class Traits:
 
 
 TRAITS: dict[str, Traits] = {
-    "eurlex-4k": Traits(head=0.065, distraction=0.1, label_noise=0.15, label_spread=0.2),
-    "tibkat-gnd": Traits(
-        head=0.014, noise=0.7, label_noise=0.3, missing=0.25, copies=0.25, label_spread=0.6
-    ),
+    "eurlex-4k": Traits(head=0.065, label_noise=0.22, label_spread=0.2),
+    "tibkat-gnd": Traits(head=0.014, noise=0.75, label_noise=0.35, missing=0.25, label_spread=0.6),
     "wiki10-31k": Traits(head=0.8, distraction=0.2, label_noise=0.4, missing=0.25),
     "delicious-200k": Traits(
         head=0.33,
@@ -85,11 +86,12 @@ TRAITS: dict[str, Traits] = {
     "amazon-670k": Traits(
         head=0.0037,
         noise=0.3,
-        distraction=0.4,
+        distraction=0.3,
         overlap=0.6,
+        emphasis=0.0,
         label_noise=0.05,
         missing=0.05,
-        copies=0.05,
+        copies=0.1,
         label_spread=0.1,
     ),
 }
@@ -115,10 +117,10 @@ def _below(state: NDArray[np.uint64], n: int) -> int:
 
 
 @njit(cache=True)
-def _front(state: NDArray[np.uint64], n: int) -> int:
-    """A number in 0..n - 1; r comes with a chance in proportion to the square root of 1 / r."""
+def _front(state: NDArray[np.uint64], n: int, emphasis: float) -> int:
+    """A number in 0..n - 1: at 0 all alike, at 1 in proportion to the square root of 1 / r."""
     u = _uniform(state)
-    return int(n * u * u)
+    return int(n * u * u**emphasis)
 
 
 @njit(cache=True)
@@ -192,6 +194,7 @@ def _words(
     noise: float,
     distraction: float,
     overlap: float,
+    emphasis: float,
     seed: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Distinct words of every point, and how often each was drawn."""
@@ -219,13 +222,13 @@ def _words(
             elif n_own == 0 or _uniform(state) < common:
                 word = min(int(_COMMON * np.expm1(_uniform(state) * spread)), n_words - 1)
             elif _uniform(state) < off_topic:
-                word = shared[aside, _front(state, shared.shape[1])]
+                word = shared[aside, _front(state, shared.shape[1], 1.0)]
             else:
-                label = labels[first + _front(state, n_own)]
+                label = labels[first + _front(state, n_own, emphasis)]
                 if _uniform(state) < overlap:
-                    word = shared[label // size, _front(state, shared.shape[1])]
+                    word = shared[label // size, _front(state, shared.shape[1], 1.0)]
                 else:
-                    word = own[label, _front(state, own.shape[1])]
+                    word = own[label, _front(state, own.shape[1], 1.0)]
             tries += 1
             draws[word] += 1
             if draws[word] == 1:
@@ -522,6 +525,7 @@ def _features(
         traits.noise,
         traits.distraction,
         traits.overlap,
+        traits.emphasis,
         seed,
     )
     idf = np.log(1 + n_samples / (1 + np.bincount(words, minlength=n_features)))
@@ -541,6 +545,7 @@ def make_twin(
     noise: float | None = None,
     distraction: float | None = None,
     overlap: float | None = None,
+    emphasis: float | None = None,
     label_noise: float | None = None,
     missing: float | None = None,
     copies: float | None = None,
@@ -559,7 +564,8 @@ def make_twin(
     share : float in (0, 1]
         A smaller twin: this share of the points, of the features and of the labels, so that a label
         has as many points as in the whole one.
-    head, noise, distraction, overlap, label_noise, missing, copies, label_spread, length_spread
+    head, noise, distraction, overlap, emphasis, label_noise, missing, copies : float, optional
+    label_spread, length_spread : float, optional
         Traits of the data, by default those that were calibrated for this data set. `Traits` says
         what they are.
     random_state : int or None
@@ -573,6 +579,7 @@ def make_twin(
         "noise": noise,
         "distraction": distraction,
         "overlap": overlap,
+        "emphasis": emphasis,
         "label_noise": label_noise,
         "missing": missing,
         "copies": copies,
