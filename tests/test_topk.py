@@ -99,3 +99,26 @@ def test_the_order_after_a_change_is_that_of_a_sort(before: list[int], data: st.
     found = moved_up(place, np.array(after), np.array(changed, dtype=int))
     assert found.tolist() == tie_order(np.array(after)).tolist() and found.dtype == np.int32
     assert place.tolist() == tie_order(np.array(before)).tolist(), "the order before stays"
+
+
+def test_numpy_selects_what_compiled_code_selects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ties, and rows of fewer labels than wanted."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(-2, 3, (30, 11)) * (rng.random((30, 11)) < 0.5)
+    scores, place = sp.csr_matrix(dense, dtype="f4"), tie_order(rng.integers(0, 3, 11))
+    for k in (1, 4, 11):
+        found = []
+        for spared in (False, True):
+            monkeypatch.setattr("dxml.topk.spare", lambda n, it=spared: it)
+            found.append(topk_from_csr(scores, k, place))
+        assert np.array_equal(found[0].indices, found[1].indices)
+        assert np.array_equal(found[0].scores, found[1].scores)
+
+
+def test_as_a_matrix_labels_are_in_order_and_padding_is_gone() -> None:
+    indices = np.array([[4, 1, -1], [-1, -1, -1], [0, 3, 2]], np.int32)
+    scores = np.array([[0.5, 0.25, 0], [0, 0, 0], [3, 2, 0]], np.float32)
+    matrix = TopK(indices, scores).to_csr(5)
+    assert matrix.indptr.tolist() == [0, 2, 2, 5] and matrix.indices.tolist() == [1, 4, 0, 2, 3]
+    assert matrix.data.tolist() == [0.25, 0.5, 3, 0, 2]  # a score of 0 stays stored
+    assert matrix.has_sorted_indices and matrix.shape == (3, 5)

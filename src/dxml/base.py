@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from dxml._core.arrays import Arrays, listed_texts, mapping, reading, real, whole
 from dxml._core.blocks import cut_rows, run_blocks, spread
+from dxml._core.compiled import is_loaded
+from dxml._core.estimator import Estimator
 from dxml._core.params import accept_former_names, check_params, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml._core.threads import FEW_ROWS, numba_threads
@@ -56,7 +57,7 @@ def _rank_batch(shared: tuple[Classifier, int], batch: Batch) -> TopK:
     return model._rank_texts(rows, k, texts)
 
 
-class Classifier(BaseEstimator, ABC):
+class Classifier(Estimator, ABC):
     """A multi-label classifier over sparse points that ranks labels.
 
     Attributes set by `fit`
@@ -166,7 +167,8 @@ class Classifier(BaseEstimator, ABC):
         if features.shape[0] == 0:
             return TopK(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
         parts = []
-        one = 1 if features.shape[0] < FEW_ROWS else None  # waking others would take longer
+        few = features.shape[0] < FEW_ROWS and is_loaded()
+        one = 1 if few else None  # waking others would take longer
         with numba_threads(one), progress.stage("predict", features.shape[0], "points") as stage:
             batches = _batches(features, texts, self.batch_rows, k)
             model = self

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from dxml._core.random import spawn, spawn_seed
-from dxml._label_graph.skipgram import center_and_scale, train_skipgram
 from dxml._label_graph.walks import random_walks_on_points
 from dxml.progress import SILENT, Progress
 
@@ -150,6 +148,9 @@ def _lay_out(Y: sp.csr_matrix, random_state: int, progress: Progress) -> npt.NDA
     if n_labels <= FEW or not (np.diff(Y.indptr) > 1).any():
         return INNER * 0.5 * _circle(n_labels)
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    from dxml._label_graph.skipgram import center_and_scale, train_skipgram
 
     seed = spawn_seed(random_state, "map walks")
     walks = random_walks_on_points(Y, WALKS, LENGTH, seed, progress)

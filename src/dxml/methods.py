@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dxml._core.storage import read_config, read_folder
-from dxml.base import Classifier
 from dxml.exceptions import ModelFormatError, ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from dxml.base import Classifier
 
 __all__ = ["METHODS", "TAGGER", "load_model", "method_class", "saved_method"]
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.compiled import compiled, prange, spare
 from dxml._core.sparse import plain_csr
 
 __all__ = ["TopK", "moved_up", "tie_order", "topk_from_csr", "topk_from_dense"]
@@ -23,23 +24,6 @@ __all__ = ["TopK", "moved_up", "tie_order", "topk_from_csr", "topk_from_dense"]
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 FEW_MOVED = 20  # labels that are moved one by one; for more, all are sorted again
-
-
-@numba.njit(cache=True)
-def _by_label(indices, scores):  # type: ignore[no-untyped-def]
-    """The arrays of a CSR matrix: each row's labels in rising order, without the padding."""
-    n, k = indices.shape
-    data, labels = np.empty(n * k, scores.dtype), np.empty(n * k, indices.dtype)
-    indptr = np.zeros(n + 1, dtype=np.int32)
-    size = 0
-    for i in range(n):
-        for j in np.argsort(indices[i]):
-            if indices[i, j] >= 0:
-                data[size] = scores[i, j]
-                labels[size] = indices[i, j]
-                size += 1
-        indptr[i + 1] = size
-    return data[:size], labels[:size], indptr
 
 
 @dataclass(frozen=True)
@@ -88,8 +72,12 @@ class TopK:
 
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The scores as a sparse (n_samples, n_labels) matrix; a score of 0 stays stored."""
-        data, labels, indptr = _by_label(self.indices, self.scores)
-        return plain_csr(data, labels, indptr, (len(self), n_labels))
+        order = np.argsort(self.indices, axis=1)
+        labels = np.take_along_axis(self.indices, order, axis=1)
+        kept = labels >= 0
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+        scores = np.take_along_axis(self.scores, order, axis=1)
+        return plain_csr(scores[kept], labels[kept], indptr, (len(self), n_labels))
 
     @staticmethod
     def concatenate(parts: list[TopK]) -> TopK:
@@ -151,12 +139,12 @@ def moved_up(place: Ids, frequency: npt.NDArray[Any], labels: npt.NDArray[Any]) 
     return np.where(stay, found, place).astype(np.int32)
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _before(score_a, place_a, score_b, place_b):  # type: ignore[no-untyped-def]
     return score_a > score_b or (score_a == score_b and place_a < place_b)
 
 
-@numba.njit(cache=True)
+@compiled()
 def insert_best(ids, scores, filled, label, score, place):  # type: ignore[no-untyped-def]
     """Insertion step of a top-k selection; returns how many slots are filled now."""
     k = ids.shape[0]
@@ -177,17 +165,17 @@ def insert_best(ids, scores, filled, label, score, place):  # type: ignore[no-un
     return filled
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _select_csr(indptr, indices, data, place, ids, scores):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         filled = 0
         for j in range(indptr[i], indptr[i + 1]):
             filled = insert_best(ids[i], scores[i], filled, indices[j], data[j], place)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _select_dense(matrix, place, ids, scores):  # type: ignore[no-untyped-def]
-    for i in numba.prange(matrix.shape[0]):
+    for i in prange(matrix.shape[0]):
         filled = 0
         for label in range(matrix.shape[1]):
             score = matrix[i, label]
@@ -209,10 +197,19 @@ def topk_from_csr(scores: sp.csr_matrix, k: int, place: Ids) -> TopK:
         From `tie_order`.
     """
     ids, best = _empty(scores.shape[0], k)
-    _select_csr(
-        scores.indptr, scores.indices, scores.data.astype(np.float32, copy=False), place, ids, best
-    )
+    starts, labels, data = scores.indptr, scores.indices, scores.data.astype(np.float32, copy=False)
+    if spare(len(ids)):
+        for i, (start, stop) in enumerate(pairwise(starts.tolist())):
+            best_first(labels[start:stop], data[start:stop], place, ids[i], best[i])
+    else:
+        _select_csr(starts, labels, data, place, ids, best)
     return TopK(ids, best)
+
+
+def best_first(labels: Ids, scores: Floats, place: Ids, ids: Ids, best: Floats) -> None:
+    """Fill a row of a ranking with the best of these labels, as `insert_best` one by one would."""
+    order = np.lexsort((place[labels], -scores))[: len(ids)]
+    ids[: len(order)], best[: len(order)] = labels[order], scores[order]
 
 
 def topk_from_dense(scores: Floats, k: int, place: Ids) -> TopK:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, listed_texts, reading, real, reals, whole
 from dxml._core.precision import pack, pack_sparse, unpack, unpack_sparse
-from dxml._core.storage import pack_csr
+from dxml._core.storage import pack_csr, read_folder, write_folder
 from dxml.baselines._tree import Forest, Tree
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError, ModelFormatError
@@ -227,3 +227,13 @@ def test_a_tagger_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
     tagger.save(tmp_path)
     with pytest.raises(ModelFormatError, match="must name nothing twice"):
         TextTagger.load(tmp_path)
+
+
+def test_pages_that_are_given_back_can_be_read_again(tmp_path: Path) -> None:
+    values = np.arange(1 << 20, dtype=np.float32)
+    write_folder(tmp_path / "m", {"method": "none"}, {"a": values})
+    _, arrays = read_folder(tmp_path / "m")
+    before = arrays.floats("a", None)
+    arrays.release()
+    assert np.array_equal(before, values) and np.array_equal(arrays.floats("a", None), values)
+    Arrays({"a": values}).release()  # nothing to give back

@@ -337,3 +337,23 @@ def test_packed_weights_score_as_the_unpacked(precision: Precision, n_features: 
     assert head.packed is packed and taught.packed is None
     assert np.array_equal(taught.weights.toarray(), expected.weights.toarray())
     assert head.widened(n_features + 1).packed is None
+
+
+def test_numpy_scores_what_compiled_code_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, for labels and points without anything too."""
+    X, Y = some_data()
+    head, _ = fit_linear(X, label_signs(Y, some_shortlist(Y)), C=C)
+    taught = head.replaced(np.array([1, 4]), head.weights[[2, 3]], N_LABELS + 1)
+    pairs = sp.csr_matrix(np.random.default_rng(0).random((X.shape[0], N_LABELS + 1)) < 0.5)
+    packed = [
+        LinearHead(Packed("linear", pack_sparse("linear", head.weights, precision)))
+        for precision in ("float32", "float16", "int8")
+    ]
+    for each in (head, taught, *packed):
+        wanted = pairs[:, : each.n_labels].tocsr()
+        found = []
+        for spared in (False, True):
+            monkeypatch.setattr(module, "spare", lambda n, it=spared: it)
+            found.append((each.scores(X, wanted), each.all_scores(X)))
+        assert np.array_equal(found[0][0], found[1][0])
+        assert np.array_equal(found[0][1], found[1][1])

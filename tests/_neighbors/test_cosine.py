@@ -171,3 +171,18 @@ def test_packed_columns_unpack_to_rows_of_length_1(kind: type) -> None:
     ids, cosines = nearest_by_cosine(sp.csr_matrix(np.float32([[1, 0], [0, 1]])), columns, 2)
     assert ids.tolist() == [[0, -1], [0, -1]]
     np.testing.assert_allclose(cosines, [[0.6, 0], [0.8, 0]], rtol=1e-6)
+
+
+def test_numpy_finds_what_compiled_code_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, with many ties, empty rows and fewer neighbours than wanted."""
+    rng = np.random.default_rng(0)
+    points = sp.csr_matrix(rng.integers(-1, 3, (50, 9)) * (rng.random((50, 9)) < 0.3), dtype="f4")
+    queries = sp.csr_matrix(rng.integers(0, 3, (20, 9)) * (rng.random((20, 9)) < 0.4), dtype="f4")
+    for scaled in (points, sp.csr_matrix(points / np.float32(3))):
+        for k in (1, 5, 50):
+            found = []
+            for spared in (False, True):
+                monkeypatch.setattr("dxml._neighbors.cosine.spare", lambda n, it=spared: it)
+                found.append(nearest_by_cosine(queries, Columns.of(scaled), k))
+            assert np.array_equal(found[0][0], found[1][0])
+            assert np.array_equal(found[0][1], found[1][1])

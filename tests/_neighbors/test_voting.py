@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from dxml._core.threads import threads
@@ -82,3 +83,22 @@ def test_no_pairs() -> None:
     someone = np.zeros((1, 2), np.int32)
     weights = np.ones((1, 2), np.float32)
     assert vote_pairs(someone, weights, Y, sp.csr_matrix((1, 3), dtype=bool)).shape == (0,)
+
+
+def test_numpy_counts_what_compiled_code_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, with ties and neighbours that are missing."""
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix(rng.random((60, 12)) < 0.3)
+    place = tie_order(np.bincount(Y.indices, minlength=12))
+    neighbours = rng.integers(-1, 60, (25, 9)).astype(np.int32)
+    neighbours[3] = -1
+    pairs = sp.csr_matrix(rng.random((25, 12)) < 0.5)
+    for weights in (rng.random((25, 9)), rng.integers(1, 3, (25, 9))):
+        found = []
+        for spared in (False, True):
+            monkeypatch.setattr("dxml._neighbors.voting.spare", lambda n, it=spared: it)
+            ranking = vote(neighbours, weights.astype(np.float32), Y, 7, place)
+            of_pairs = vote_pairs(neighbours, weights.astype(np.float32), Y, pairs)
+            found.append((ranking.indices, ranking.scores, of_pairs))
+        for compiled, plain in zip(*found, strict=True):
+            assert np.array_equal(compiled, plain)

@@ -134,6 +134,6 @@ def test_two_processes_share_the_pages(tmp_path: Path) -> None:
     for line in ran.stdout.splitlines():
         unpacked, dirty, resident, shared, size = line.split()
         assert unpacked == "False", "rows were made, though nothing was learnt"
-        assert int(size) > 400 and int(resident) > 0.5 * int(size)
+        assert int(size) > 400 and int(resident) > 0.1 * int(size)  # others were given back
         assert int(dirty) == 0 and int(shared) > 0.9 * int(resident)
     assert len(ran.stdout.splitlines()) == len(PRECISIONS)

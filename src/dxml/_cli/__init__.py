@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 import typer
 
@@ -24,6 +25,7 @@ from dxml._cli import (
     serve,
     train,
 )
+from dxml._core.compiled import when_compiling
 from dxml.exceptions import DxmlError, command_line_advice
 
 __all__ = ["app", "main"]
@@ -72,6 +74,12 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 
 
+@cache
+def say_compiling() -> None:
+    """Say, once, why the first command that computes takes longer."""
+    typer.echo("compiling loops, once on this machine: it may take a minute", err=True)
+
+
 def main() -> None:
     """Entry point: a user's mistake is one sentence and exit code 2, never a traceback.
 
@@ -79,6 +87,8 @@ def main() -> None:
     """
     # Threads that wait for work should sleep, not spin: other programs want the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if not {"-q", "--quiet"} & set(sys.argv):
+        when_compiling(lambda name: say_compiling())
     try:
         app()
     except DxmlError as error:

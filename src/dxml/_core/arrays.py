@@ -10,6 +10,7 @@ wrong.
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -248,6 +249,19 @@ class Arrays:
             ]
         except UnicodeDecodeError as error:
             raise self._wrong(name, f"must hold UTF-8 ({error.reason})") from error
+
+    def release(self) -> None:
+        """Give the pages of the file back that were read so far; what is read again comes again.
+
+        Only while nothing was written into an array: what was would be lost.
+        """
+        for array in self._arrays.values():
+            base = array.base
+            while isinstance(base, np.ndarray):
+                base = base.base
+            if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                base.madvise(mmap.MADV_DONTNEED)
+                return  # all are of one file
 
     def _of(self, name: str, shape: tuple[Size, ...], *kinds: str) -> npt.NDArray[Any]:
         """The array of this name, if it is of one of these kinds and of this shape."""

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from numba.extending import overload
 
+from dxml._core.compiled import when_loaded
 from dxml._core.precision import Precision, precision_of, unpack_sparse
 
 __all__ = ["NO_SCALE", "Packed", "as_bits", "value_at"]
@@ -37,19 +36,23 @@ def value_at(values: npt.NDArray[Any], place: int) -> np.float32:
     raise NotImplementedError
 
 
-@overload(value_at)
-def _value_at(values, place):  # type: ignore[no-untyped-def]
-    if values.dtype != numba.types.uint16:
-        return lambda values, place: np.float32(values[place])
+@when_loaded
+def _overload_value_at(numba: Any) -> None:
+    from numba.extending import overload
 
-    def half(values, place):  # type: ignore[no-untyped-def]
-        """Sign, exponent and fraction moved to float32's places; its exponent is 112 larger."""
-        bits = np.uint32(values[place])
-        sign = np.uint32((bits & np.uint32(0x8000)) << np.uint32(16))
-        rest = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13))
-        return np.uint32(sign | rest).view(np.float32) * np.float32(2.0**112)
+    @overload(value_at)
+    def _value_at(values, place):  # type: ignore[no-untyped-def]
+        if values.dtype != numba.types.uint16:
+            return lambda values, place: np.float32(values[place])
 
-    return half
+        def half(values, place):  # type: ignore[no-untyped-def]
+            """Sign, exponent and fraction moved to float32's places; its exponent is 112 larger."""
+            bits = np.uint32(values[place])
+            sign = np.uint32((bits & np.uint32(0x8000)) << np.uint32(16))
+            rest = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13))
+            return np.uint32(sign | rest).view(np.float32) * np.float32(2.0**112)
+
+        return half
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +85,17 @@ class Packed:
 
     @property
     def precision(self) -> Precision:
-        return precision_of(self.arrays[f"{self.name}.data"])
+        return precision_of(self.values)
 
     @cached_property
     def data(self) -> npt.NDArray[Any]:
         """As `value_at` reads it."""
-        return as_bits(self.arrays[f"{self.name}.data"])
+        return as_bits(self.values)
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """As numpy reads it."""
+        return self.arrays[f"{self.name}.data"]
 
     @property
     def scale(self) -> npt.NDArray[np.float32]:
@@ -104,7 +112,7 @@ class Packed:
         lengths = self.indptr[1:][which] - starts
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         kept = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-        values = self.arrays[f"{self.name}.data"][kept].astype(np.float32)
+        values = self.values[kept].astype(np.float32)
         if len(self.scale):
             values *= np.repeat(self.scale[which], lengths)
         ids = self.indices[kept].astype(np.int32)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from dxml._core.compiled import compiled
 
 __all__ = ["GOLDEN", "below", "mix", "next_bits", "seeded", "shuffle", "star", "unit", "xorshift"]
 
@@ -19,7 +20,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
 State = npt.NDArray[np.uint64]
 
 
-@numba.njit(cache=True)
+@compiled()
 def mix(bits: np.uint64) -> np.uint64:
     """The output function of splitmix64."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,14 +28,14 @@ def mix(bits: np.uint64) -> np.uint64:
     return bits ^ (bits >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@compiled()
 def next_bits(state: State) -> np.uint64:
     """The next 64 bits of a splitmix64 generator whose state is ``state[0]``."""
     state[0] += GOLDEN
     return mix(state[0])
 
 
-@numba.njit(cache=True)
+@compiled()
 def xorshift(state: np.uint64) -> np.uint64:
     """The state of an xorshift64* generator after `state`."""
     state ^= state >> np.uint64(12)
@@ -43,31 +44,31 @@ def xorshift(state: np.uint64) -> np.uint64:
     return state
 
 
-@numba.njit(cache=True)
+@compiled()
 def star(state: np.uint64) -> np.uint64:
     """The 64 bits that an xorshift64* generator gives in `state`."""
     return state * np.uint64(2685821657736338717)
 
 
-@numba.njit(cache=True)
+@compiled()
 def seeded(seed: np.uint64, number: int) -> np.uint64:
     """The first state of the `number`-th of many xorshift64* generators; it is odd."""
     return (seed + np.uint64(number + 1)) * GOLDEN | np.uint64(1)
 
 
-@numba.njit(cache=True)
+@compiled()
 def unit(bits: np.uint64) -> float:
     """A float64 in [0, 1), of the first 53 bits."""
     return float(bits >> np.uint64(11)) * 2.0**-53
 
 
-@numba.njit(cache=True)
+@compiled()
 def below(bits: np.uint64, n: int) -> int:
     """A whole number in 0..n - 1, all alike to within n / 2⁵³."""
     return min(int(unit(bits) * n), n - 1)
 
 
-@numba.njit(cache=True)
+@compiled()
 def shuffle(values: npt.NDArray[Any], size: int, state: np.uint64) -> np.uint64:
     """Put values[:size] into a random order, by xorshift64*; returns the state after it."""
     for i in range(size - 1, 0, -1):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -30,16 +29,15 @@ def is_dense(X: sp.csr_matrix | npt.NDArray[Any]) -> bool:
     return bool(filled > DENSE_SHARE * X.shape[0] * X.shape[1])
 
 
-@numba.njit(cache=True)
-def _to_length_one(indptr, data, out):  # type: ignore[no-untyped-def]
-    """Divide each row by its length; zero rows stay zero. Compiled for speed on single rows."""
-    for i in range(indptr.shape[0] - 1):
-        square = 0.0
-        for j in range(indptr[i], indptr[i + 1]):
-            square += np.float64(data[j]) * data[j]
-        scale = np.float32(1 / np.sqrt(square)) if square > 0 else np.float32(0)
-        for j in range(indptr[i], indptr[i + 1]):
-            out[j] = data[j] * scale
+def _to_length_one(X: sp.csr_matrix) -> npt.NDArray[np.float32]:
+    """The values of X, each divided by the length of its row; zero rows stay zero."""
+    lengths, squares = np.diff(X.indptr), np.zeros(X.shape[0])
+    filled = lengths > 0
+    starts = X.indptr[:-1][filled]
+    if len(starts):
+        squares[filled] = np.add.reduceat(np.square(X.data, dtype=np.float64), starts)
+    scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+    return X.data * np.repeat(scale.astype(np.float32), lengths)
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,7 @@ class FeatureScaler:
             X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
         if not self.rows:
             return X
-        data = np.empty(X.nnz, dtype=np.float32)
-        _to_length_one(X.indptr, X.data, data)
-        return plain_csr(data, X.indices, X.indptr, X.shape)
+        return plain_csr(_to_length_one(X), X.indices, X.indptr, X.shape)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays for a saved model."""

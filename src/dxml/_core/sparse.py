@@ -7,16 +7,18 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+
+from dxml._core.compiled import compiled, prange
 
 __all__ = [
     "append_rows",
     "canonical",
     "indicator",
     "plain_csr",
+    "ranges",
     "sparse_product",
     "stack_rows",
     "widened",
@@ -46,9 +48,9 @@ def _empty(rows: int, columns: int) -> sp.csr_matrix:
 _kept = lru_cache(maxsize=256)(_empty)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _sparse_product(indptr, indices, data, weights, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         row = out[i]
         row[:] = 0
         for j in range(indptr[i], indptr[i + 1]):
@@ -63,6 +65,19 @@ def sparse_product(X: sp.csr_matrix, weights: npt.NDArray[np.float32]) -> npt.ND
     out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
     _sparse_product(X.indptr, X.indices, X.data, weights, out)
     return out
+
+
+def ranges(
+    starts: npt.NDArray[np.integer[Any]], ends: npt.NDArray[np.integer[Any]]
+) -> npt.NDArray[np.int64]:
+    """The whole numbers from each start to before its end, one range after the other.
+
+    >>> ranges(np.array([5, 0]), np.array([8, 2])).tolist()
+    [5, 6, 7, 0, 1]
+    """
+    lengths = ends.astype(np.int64) - starts
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
 
 def canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:

@@ -36,6 +36,7 @@ DTYPES: dict[str, type[np.generic]] = {
 }
 LONGEST_HEADER = 100_000_000  # bytes, as the safetensors package has it
 BLOCK = 1 << 24  # bytes written at a time
+BLOCK_READ = 1 << 20  # bytes read at a time for a checksum
 
 
 def write_tensors(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
@@ -76,11 +77,11 @@ def map_tensors(file: BinaryIO, path: Path, crc32: int | None = None) -> dict[st
         What the file must have; without it the file is not read through.
     """
     try:
-        pages = np.memmap(file, np.uint8, "c")
-        if crc32 is not None and zlib.crc32(pages.data) != crc32:
+        if crc32 is not None and _checksum(file) != crc32:
             raise ModelFormatError(
                 f"{path}: damaged, its content is not what was written (by its CRC-32). {HELP}"
             )
+        pages = np.memmap(file, np.uint8, "c")
         length = int.from_bytes(pages[:8].tobytes(), "little")
         if length > min(LONGEST_HEADER, len(pages) - 8):
             raise ValueError(f"the header cannot be {length} bytes long")
@@ -95,6 +96,14 @@ def map_tensors(file: BinaryIO, path: Path, crc32: int | None = None) -> dict[st
         raise ModelFormatError(
             f"{path}: damaged, not a safetensors file ({error}). {HELP}"
         ) from error
+
+
+def _checksum(file: BinaryIO) -> int:
+    """The CRC-32 of a file, read block by block: pages that are mapped would stay in memory."""
+    check = 0
+    while block := file.read(BLOCK_READ):
+        check = zlib.crc32(block, check)
+    return check
 
 
 def _view(pages: npt.NDArray[np.uint8], start: int, name: str, entry: Any) -> npt.NDArray[Any]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numba
-
-__all__ = ["FEW_ROWS", "SMALL_STEP", "numba_threads", "threads"]
+__all__ = ["FEW_ROWS", "SMALL_STEP", "n_threads", "numba_threads", "threads"]
 
 SMALL_STEP = 4_000_000
 """Multiplications below which an operation is done by one thread."""
@@ -21,12 +19,23 @@ FEW_ROWS = 4
 """Points below which a prediction is made by one thread."""
 
 
+def n_threads() -> int:
+    """Threads that compiled code may use."""
+    import numba
+
+    return int(numba.get_num_threads())
+
+
 @contextmanager
 def numba_threads(count: int | None) -> Iterator[None]:
-    """Inside, numba uses at most `count` threads (None: as before)."""
+    """Inside, numba uses at most `count` threads (None: as before, and numba is not imported)."""
+    if count is None:
+        yield
+        return
+    import numba
+
     before = numba.get_num_threads()
-    if count is not None:
-        numba.set_num_threads(min(count, before))
+    numba.set_num_threads(min(count, before))
     try:
         yield
     finally:
@@ -38,12 +47,11 @@ def threads(count: int | None) -> Iterator[None]:
     """Inside, numba and torch use at most `count` threads (None: as before)."""
     import torch
 
-    torch_before, numba_before = torch.get_num_threads(), numba.get_num_threads()
+    before = torch.get_num_threads()
     if count is not None:
-        torch.set_num_threads(min(count, torch_before))
-        numba.set_num_threads(min(count, numba_before))
+        torch.set_num_threads(min(count, before))
     try:
-        yield
+        with numba_threads(count):
+            yield
     finally:
-        torch.set_num_threads(torch_before)
-        numba.set_num_threads(numba_before)
+        torch.set_num_threads(before)

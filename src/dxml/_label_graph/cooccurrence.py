@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from dxml._core.compiled import compiled
 
 __all__ = ["WalkIndex", "context_weights", "count_row", "index_walks"]
 
@@ -78,7 +79,7 @@ def index_walks(walks: npt.NDArray[np.int32], n_labels: int, window: int) -> Wal
     return WalkIndex(walks, indptr, positions, window)
 
 
-@numba.njit(cache=True)
+@compiled()
 def count_row(tokens, length, indptr, positions, window, centre, column_of, counts):  # type: ignore[no-untyped-def]
     """Add the contexts of one label to `counts`, an int64 array; for use inside numba."""
     for i in range(indptr[centre], indptr[centre + 1]):
@@ -90,7 +91,7 @@ def count_row(tokens, length, indptr, positions, window, centre, column_of, coun
                 counts[column] += window + 1 - abs(there - here)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _group(tokens, n_labels, positions):  # type: ignore[no-untyped-def]
     indptr = np.zeros(n_labels + 1, np.int64)
     for token in tokens:
@@ -105,7 +106,7 @@ def _group(tokens, n_labels, positions):  # type: ignore[no-untyped-def]
     return indptr, positions
 
 
-@numba.njit(cache=True)
+@compiled()
 def _sum_by_label(walks, by_position, n_labels):  # type: ignore[no-untyped-def]
     totals = np.zeros(n_labels, np.int64)
     for walk in range(walks.shape[0]):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from dxml._core.compiled import compiled
 
 __all__ = ["HuffmanTree", "huffman_tree"]
 
@@ -57,7 +58,7 @@ def huffman_tree(counts: npt.NDArray[np.integer]) -> HuffmanTree:
     return HuffmanTree(by_leaf, low, middle, high)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _merge(counts):  # type: ignore[no-untyped-def]
     """Children of each inner node by the two-queue method; `counts` ascends, ids ≥ n are inner."""
     n = len(counts)
@@ -83,7 +84,7 @@ def _merge(counts):  # type: ignore[no-untyped-def]
     return left, right
 
 
-@numba.njit(cache=True)
+@compiled()
 def _lay_out(left, right, n):  # type: ignore[no-untyped-def]
     """Positions of the leaves, and span of each inner node; children come before their parent."""
     nodes = n - 1

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from dxml._core.compiled import compiled, prange
 from dxml._label_graph.cooccurrence import WalkIndex, count_row, index_walks
 from dxml._label_graph.factorisation import (
     GPU_MAX_OTHERS,
@@ -172,7 +172,7 @@ class NegativeProblem:
         column_of[self.seen[columns]] = np.arange(len(columns), dtype=np.int32)
         noise, totals = self.noise[columns], self.totals[rows]
         if isinstance(self.index, WalkIndex):
-            tile = _negative_tile(  # type: ignore[call-arg]
+            tile = _negative_tile(
                 *self.index.arrays, self.seen[rows], column_of, noise, totals, self.scale
             )
             return torch.from_numpy(tile[0]), torch.from_numpy(tile[1])
@@ -217,7 +217,7 @@ class TreeProblem:
     def tile(self, rows: Ints, columns: Ints) -> tuple[Tensor, Tensor]:
         low, middle, high = (a[columns] for a in (self.tree.low, self.tree.middle, self.tree.high))
         if isinstance(self.index, WalkIndex):
-            tile = _tree_tile(  # type: ignore[call-arg]
+            tile = _tree_tile(
                 *self.index.arrays, self.seen[rows], self.leaf_of, low, middle, high, self.scale
             )
             return torch.from_numpy(tile[0]), torch.from_numpy(tile[1])
@@ -230,13 +230,13 @@ class TreeProblem:
         return left * self.scale, (sums[:, end] - sums[:, first]) * self.scale
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _negative_tile(  # type: ignore[no-untyped-def]
     tokens, length, indptr, positions, window, centres, column_of, noise, totals, scale
 ):
     P = np.empty((len(centres), len(noise)), np.float32)
     T = np.empty((len(centres), len(noise)), np.float32)
-    for row in numba.prange(len(centres)):
+    for row in prange(len(centres)):
         counts = np.zeros(len(noise), np.int64)
         count_row(tokens, length, indptr, positions, window, centres[row], column_of, counts)
         for column in range(len(noise)):
@@ -246,14 +246,14 @@ def _negative_tile(  # type: ignore[no-untyped-def]
     return P, T
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _tree_tile(  # type: ignore[no-untyped-def]
     tokens, length, indptr, positions, window, centres, leaf_of, low, middle, high, scale
 ):
     P = np.empty((len(centres), len(low)), np.float32)
     T = np.empty((len(centres), len(low)), np.float32)
     n_leaves = leaf_of.max() + 1
-    for row in numba.prange(len(centres)):
+    for row in prange(len(centres)):
         sums = np.zeros(n_leaves + 1, np.int64)
         count_row(tokens, length, indptr, positions, window, centres[row], leaf_of, sums[1:])
         for leaf in range(n_leaves):

@@ -6,11 +6,11 @@ seed gives the same walks whatever the number of threads.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.random_numba import GOLDEN, mix, unit
 from dxml._label_graph.graph import LabelGraph
 from dxml.exceptions import DataFormatError
@@ -116,7 +116,7 @@ def random_walks_on_points(
     return walks
 
 
-@numba.njit(cache=True)
+@compiled()
 def _row_cumsum(indptr, values):  # type: ignore[no-untyped-def]
     """Cumulative sums that start anew with every CSR row."""
     for row in range(len(indptr) - 1):
@@ -125,13 +125,13 @@ def _row_cumsum(indptr, values):  # type: ignore[no-untyped-def]
     return values
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _uniform(key, counter):  # type: ignore[no-untyped-def]
     """The counter-th float64 in [0, 1) of the stream `key`."""
     return unit(mix(key + np.uint64(counter + 1) * GOLDEN))
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _draw(cumulative, low, high, u):  # type: ignore[no-untyped-def]
     """First i in low..high-1 with cumulative[i] > u * total; the sums restart at `low`."""
     target = u * cumulative[high - 1]
@@ -145,10 +145,10 @@ def _draw(cumulative, low, high, u):  # type: ignore[no-untyped-def]
     return low
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _walk_graph(indptr, indices, cumulative, starts, seed, first, walks):  # type: ignore[no-untyped-def]
     """Fill walks[first : first + len(starts)]; an empty `cumulative` means equal weights."""
-    for i in numba.prange(len(starts)):
+    for i in prange(len(starts)):
         key = mix(mix(seed) + np.uint64(first + i))
         label = starts[i]
         walks[first + i, 0] = label
@@ -162,12 +162,12 @@ def _walk_graph(indptr, indices, cumulative, starts, seed, first, walks):  # typ
             walks[first + i, step] = label
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _walk_points(  # type: ignore[no-untyped-def]
     label_indptr, points, cumulative, point_indptr, labels, starts, seed, first, walks
 ):
     """Fill walks[first : first + len(starts)]: label → point → another label of the point."""
-    for i in numba.prange(len(starts)):
+    for i in prange(len(starts)):
         key = mix(mix(seed) + np.uint64(first + i))
         label = starts[i]
         walks[first + i, 0] = label

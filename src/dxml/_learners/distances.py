@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.scaling import is_dense
 
 __all__ = ["BLOCK", "Distances", "Rows", "blocks", "compact", "full_precision", "in_form"]
@@ -68,9 +68,9 @@ def _inverted_products(points: sp.csr_matrix) -> Products:
     return products
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _invert(indptr, indices, data, starts, points, values, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         total = np.zeros(out.shape[1])
         for j in range(indptr[i], indptr[i + 1]):
             value = np.float64(data[j])

@@ -12,9 +12,9 @@ whole process, so that training in several threads does not repeat; here a label
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from dxml._core.compiled import compiled
 from dxml._core.random_numba import shuffle
 
 __all__ = ["OFFSET", "descend"]
@@ -23,7 +23,7 @@ OFFSET = np.float32(-1)
 ENDLESS = np.float32(1e30)  # what infinity would be, if fastmath knew it
 
 
-@numba.njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def descend(  # type: ignore[no-untyped-def]
     starts, features, data, squares, points, signs, duals, active, size, bias, margin, ridge, tol,
     max_iter, state, w

@@ -18,12 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.sparse import widened
+from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 from dxml._learners.linear_head import fit_linear
 from dxml._neighbors.cosine import unit_rows
@@ -100,7 +101,7 @@ def grow_tree(
     return TreeShape(np.array(parents, dtype=np.int32), leaves)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-untyped-def]
     """Which labels are in the second half; `sums` is 0 before and after."""
     m = labels.shape[0]
@@ -143,7 +144,7 @@ def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-unt
     return right
 
 
-@numba.njit(cache=True)
+@compiled()
 def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
     for label in labels:
         for p in range(starts[label], starts[label + 1]):
@@ -218,7 +219,7 @@ class LabelTree:
         """
         out = np.empty(pairs.nnz, dtype=np.float32)
         columns = self._columns if every_label else self._node_columns
-        n_chunks = max(1, min(X.shape[0], numba.get_num_threads()))
+        n_chunks = max(1, min(X.shape[0], n_threads()))
         _score(
             X.indptr,
             X.indices,
@@ -303,7 +304,7 @@ def fit_tree(
     return LabelTree(shape, sp.csr_matrix(weights[:, : X.shape[1]]), biases, ended)
 
 
-@numba.njit(cache=True, parallel=True, fastmath=True)
+@compiled(parallel=True, fastmath=True)
 def _score(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -326,7 +327,7 @@ def _score(  # type: ignore[no-untyped-def]
     out,
 ):
     n, n_nodes = indptr.shape[0] - 1, parents.shape[0]
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         x = np.zeros(n_features, dtype=np.float32)
         margins = np.empty(n_columns, dtype=np.float32)
         way = np.zeros(n_nodes, dtype=np.float32)  # the sum from the root down to each node

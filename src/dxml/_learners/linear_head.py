@@ -17,17 +17,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
+from dxml._core.compiled import compiled, prange, spare
 from dxml._core.packed import NO_SCALE, Packed, value_at
 from dxml._core.random_numba import seeded
-from dxml._core.sparse import append_rows, plain_csr, widened
+from dxml._core.sparse import append_rows, plain_csr, ranges, widened
+from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET, descend
 from dxml.progress import SILENT, Progress
 
@@ -167,7 +169,10 @@ class LinearHead:
     def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
         out = np.empty(pairs.nnz, dtype=np.float32)
-        n_chunks, rows = max(1, min(X.shape[0], numba.get_num_threads())), self._rows
+        if spare(X.shape[0]):
+            self._score_few(X, pairs, out)
+            return out
+        n_chunks, rows = max(1, min(X.shape[0], n_threads())), self._rows
         _score_pairs(
             X.indptr,
             X.indices,
@@ -185,10 +190,45 @@ class LinearHead:
         )
         return out
 
+    def _score_few(self, X: sp.csr_matrix, pairs: sp.csr_matrix, out: Floats) -> None:
+        """`_score_pairs` by numpy: the same additions in the same order.
+
+        Features that a point does not have would add 0; the others are looked up in a label's row.
+        """
+        rows = self._rows
+        packed = isinstance(rows.stored, Packed)
+        ids, weights = rows.stored.indices, rows.stored.values if packed else rows.stored.data
+        scale = rows.stored.scale if packed else NO_SCALE
+        out[:] = OFFSET
+        for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
+            features, values = X.indices[first:last], X.data[first:last]
+            pair = slice(*pairs.indptr[i : i + 2])
+            labels, found, products = pairs.indices[pair], [], [values[:0]]
+            for label, start, end in zip(
+                labels, rows.starts[labels], rows.ends[labels], strict=True
+            ):
+                own = ids[start:end]
+                at = own.searchsorted(features)
+                has = np.flatnonzero(own.take(at, mode="clip") == features) if len(own) else at[:0]
+                numbers = weights[start + at[has]].astype(np.float32)
+                found.append(len(has))
+                products.append(values[has] * (numbers * scale[label] if len(scale) else numbers))
+            which = np.repeat(np.arange(len(labels)), found)
+            np.add.at(out[pair], which, np.concatenate(products))
+
     def all_scores(self, X: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of every label, (n_samples, n_labels)."""
         out = np.empty((X.shape[0], self.n_labels), dtype=np.float32)
         weights = self.by_feature
+        if spare(X.shape[0]):
+            out[:] = OFFSET
+            for row, (first, last) in zip(out, pairwise(X.indptr.tolist()), strict=True):
+                features = X.indices[first:last]
+                starts, ends = weights.indptr[features], weights.indptr[features + 1]
+                places = ranges(starts, ends)
+                products = np.repeat(X.data[first:last], ends - starts) * weights.data[places]
+                np.add.at(row, weights.indices[places], products)
+            return out
         _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
         return out
 
@@ -338,7 +378,7 @@ def _train_block(
         settings.max_iter,
         settings.prune,
         np.uint64(settings.seed),
-        min(len(sizes), numba.get_num_threads()),
+        min(len(sizes), n_threads()),
         room,
         features,
         values,
@@ -416,7 +456,7 @@ def _gather(
     return sp.csr_matrix((values[kept], features[kept], indptr), shape=shape)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-untyped-def]
     n_labels = starts.shape[0] - 1
     sizes = np.zeros(n_labels, dtype=np.int64)
@@ -427,7 +467,7 @@ def _weights_at_most(x_starts, starts, points, n_features):  # type: ignore[no-u
     return sizes
 
 
-@numba.njit(cache=True, parallel=True, nogil=True)
+@compiled(parallel=True, nogil=True)
 def _train(  # type: ignore[no-untyped-def]
     x_starts,
     x_features,
@@ -454,7 +494,7 @@ def _train(  # type: ignore[no-untyped-def]
     out_values,
     filled,
 ):
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         w = np.zeros(n_features, dtype=np.float32)
         for turn in range(chunk, order.shape[0], n_chunks):
             label = order[turn]
@@ -512,7 +552,7 @@ def _train(  # type: ignore[no-untyped-def]
             filled[label] = at - room[label]
 
 
-@numba.njit(cache=True, parallel=True)  # added up in order: packed weights score as unpacked ones
+@compiled(parallel=True)  # added up in order: packed weights score as unpacked ones
 def _score_pairs(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -530,7 +570,7 @@ def _score_pairs(  # type: ignore[no-untyped-def]
 ):
     n = indptr.shape[0] - 1
     scaled = scale.shape[0] > 0
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         x = np.zeros(n_features, dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
             for j in range(indptr[i], indptr[i + 1]):
@@ -545,9 +585,9 @@ def _score_pairs(  # type: ignore[no-untyped-def]
                 x[indices[j]] = 0
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _score_all(indptr, indices, data, starts, labels, weights, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         row = out[i]
         row[:] = OFFSET
         for j in range(indptr[i], indptr[i + 1]):

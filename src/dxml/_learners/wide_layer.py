@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -17,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 from dxml._core.precision import unpack
 from dxml._core.sparse import plain_csr
 from dxml._neighbors.cosine import only_features
@@ -30,9 +30,9 @@ ROWS = 4096  # points whose hidden layer is computed at a time
 DENSE_SHARE = 0.1  # of non-zeros from which on a CPU multiplies a large batch as a dense one
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _rectified(indptr, indices, data, weights, bias, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         row = out[i]
         row[:] = bias
         for j in range(indptr[i], indptr[i + 1]):

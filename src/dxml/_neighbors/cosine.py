@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.blocks import cut_rows, run_blocks
+from dxml._core.compiled import compiled, prange, spare
 from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import plain_csr, ranges
+from dxml._core.threads import n_threads
 from dxml._neighbors.index import PartitionedIndex
 
 if TYPE_CHECKING:
@@ -49,14 +51,14 @@ Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _search(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, rows, values, scale, unit, n, n_chunks, ids, cosines
 ):
     k = ids.shape[1]
     scaled = scale.shape[0] > 0
     n_queries = indptr.shape[0] - 1
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
         for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
             total[:] = 0
@@ -153,7 +155,10 @@ def nearest_by_cosine(
     """
     ids = np.full((queries.shape[0], n_neighbors), -1, dtype=np.int32)
     cosines = np.zeros((queries.shape[0], n_neighbors), dtype=np.float32)
-    n_chunks = min(queries.shape[0], numba.get_num_threads())
+    if spare(len(ids)):
+        _search_few(queries, points, ids, cosines)
+        return ids, cosines
+    n_chunks = min(queries.shape[0], n_threads())
     _search(
         queries.indptr,
         queries.indices,
@@ -169,6 +174,25 @@ def nearest_by_cosine(
         cosines,
     )
     return ids, cosines
+
+
+def _search_few(queries: sp.csr_matrix, points: Columns, ids: Ids, cosines: Floats) -> None:
+    """`_search` by numpy: the same additions in the same order."""
+    for i, (start, stop) in enumerate(pairwise(queries.indptr.tolist())):
+        features, total = queries.indices[start:stop], np.zeros(points.n, np.float32)
+        starts, ends = points.starts[features], points.starts[features + 1]
+        places = ranges(starts, ends)
+        rows, numbers = points.rows[places], points.values[places].astype(np.float32)
+        if len(points.scale):
+            numbers *= points.scale[rows]
+        np.add.at(total, rows, np.repeat(queries.data[start:stop], ends - starts) * numbers)
+        total *= points.unit
+        found = np.flatnonzero(total > 0)
+        if len(found) > ids.shape[1]:  # those as near as the last, and all that are nearer
+            least = np.partition(total[found], -ids.shape[1])[-ids.shape[1]]
+            found = found[total[found] >= least]
+        found = found[np.argsort(-total[found], kind="stable")][: ids.shape[1]]
+        ids[i, : len(found)], cosines[i, : len(found)] = found, total[found]
 
 
 class Neighbours:
@@ -286,24 +310,12 @@ def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
     return FeatureScaler(None, None, rows=True).transform(X)
 
 
-@numba.njit(cache=True)
-def _keep(indptr, indices, data, kept):  # type: ignore[no-untyped-def]
-    ends, features, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
-    size = 0
-    for i in range(indptr.shape[0] - 1):
-        for j in range(indptr[i], indptr[i + 1]):
-            if kept[indices[j]]:
-                features[size] = indices[j]
-                values[size] = data[j]
-                size += 1
-        ends[i + 1] = size
-    return values[:size], features[:size], ends
-
-
 def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
     """X with all features but the `kept` ones set to zero; the number of columns stays the same."""
-    values, features, ends = _keep(X.indptr, X.indices, X.data, kept)
-    return plain_csr(values, features, ends, X.shape)
+    stay = kept[X.indices]
+    before = np.zeros(len(stay) + 1, dtype=X.indptr.dtype)
+    np.cumsum(stay, out=before[1:])
+    return plain_csr(X.data[stay], X.indices[stay], before[X.indptr], X.shape)
 
 
 def rare_features(

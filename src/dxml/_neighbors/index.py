@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 from dxml._neighbors.kmeans import kmeans, nearest_centre
 from dxml.exceptions import DataFormatError
 
@@ -29,14 +29,14 @@ Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _keep_nearest(  # type: ignore[no-untyped-def]
     closeness, queries, which, points, ids, margin, near_ids, near_distances
 ):
     """Merge the best of one cell into the neighbours found so far; one query a thread."""
     k = near_ids.shape[1]
     n = points.shape[0]
-    for a in numba.prange(which.shape[0]):
+    for a in prange(which.shape[0]):
         query = which[a]
         vector = queries[query]
         threshold = -np.inf

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml.topk import TopK, insert_best
+from dxml._core.compiled import compiled, prange, spare
+from dxml._core.sparse import ranges
+from dxml._core.threads import n_threads
+from dxml.topk import TopK, best_first, insert_best
 
 __all__ = ["Vote", "vote", "vote_pairs"]
 
@@ -18,10 +21,10 @@ Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _vote(neighbours, weights, indptr, labels, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
     n_labels = tie_order.shape[0]
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         votes = np.zeros(n_labels, dtype=np.float32)
         named = np.empty(n_labels, dtype=np.int32)
         named_by = np.full(
@@ -68,16 +71,31 @@ def vote(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, k: int, tie_order: 
     """
     ids = np.full((len(neighbours), k), -1, dtype=np.int32)
     scores = np.zeros((len(neighbours), k), dtype=np.float32)
-    if len(neighbours):
-        n_chunks = min(len(neighbours), numba.get_num_threads())
+    if spare(len(neighbours)):
+        for i in range(len(neighbours)):
+            votes, named = _votes_of(neighbours[i], weights[i], Y)
+            best_first(named, votes[named], tie_order, ids[i], scores[i])
+    else:
+        n_chunks = min(len(neighbours), n_threads())
         _vote(neighbours, weights, Y.indptr, Y.indices, tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)
 
 
-@numba.njit(cache=True, parallel=True)
+def _votes_of(neighbours: Ids, weights: Floats, Y: sp.csr_matrix) -> tuple[Floats, Ids]:
+    """The votes for every label by one point's neighbours, and the labels that they carry."""
+    found = neighbours >= 0
+    points = neighbours[found]
+    starts, ends = Y.indptr[points], Y.indptr[points + 1]
+    labels = Y.indices[ranges(starts, ends)]
+    votes = np.zeros(Y.shape[1], dtype=np.float32)
+    np.add.at(votes, labels, np.repeat(weights[found], ends - starts))
+    return votes, np.unique(labels)
+
+
+@compiled(parallel=True)
 def _vote_pairs(neighbours, weights, indptr, labels, n_labels, starts, wanted, n_chunks, out):  # type: ignore[no-untyped-def]
     n = neighbours.shape[0]
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         votes = np.zeros(n_labels, dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
             for j in range(neighbours.shape[1]):
@@ -97,8 +115,12 @@ def _vote_pairs(neighbours, weights, indptr, labels, n_labels, starts, wanted, n
 def vote_pairs(neighbours: Ids, weights: Floats, Y: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
     """The votes for each stored (point, label) of `pairs`, in its order; see `vote`."""
     out = np.zeros(pairs.nnz, dtype=np.float32)
-    if len(neighbours):
-        n_chunks = min(len(neighbours), numba.get_num_threads())
+    if spare(len(neighbours)):
+        for i, (start, stop) in enumerate(pairwise(pairs.indptr.tolist())):
+            votes, _ = _votes_of(neighbours[i], weights[i], Y)
+            out[start:stop] = votes[pairs.indices[start:stop]]
+    else:
+        n_chunks = min(len(neighbours), n_threads())
         _vote_pairs(
             neighbours,
             weights,

@@ -6,11 +6,11 @@ more feature of value 1. Gradients are computed in float64.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.random_numba import seeded
 from dxml._learners.dual_descent import descend
 
@@ -60,12 +60,12 @@ def train_labels(
     return weights
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _train(  # type: ignore[no-untyped-def]
     indptr, indices, data, squares, starts, points, labels, ridge, tol, max_iter, seed, weights
 ):
     n = indptr.shape[0] - 1
-    for a in numba.prange(labels.shape[0]):
+    for a in prange(labels.shape[0]):
         label = labels[a]
         signs = np.full(n, -1, np.int8)
         for p in range(starts[label], starts[label + 1]):

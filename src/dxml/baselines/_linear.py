@@ -17,16 +17,15 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 from dxml._core.sparse import sparse_product
+from dxml._core.threads import n_threads
 from dxml.topk import TopK, insert_best
 
 __all__ = [
@@ -226,6 +225,9 @@ def logistic(X: sp.csr_matrix, y: npt.NDArray[np.bool_], C: float) -> tuple[Doub
     C : float
         Weight of the loss beside ‖w‖² / 2; the bias is penalised as well.
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     machine = LogisticRegression(C=C, solver="liblinear", tol=1e-2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -238,10 +240,10 @@ def label_offset(offset: npt.NDArray[Any], label_frequency: npt.NDArray[np.int64
     return np.where(label_frequency > 0, offset, -np.inf).astype(np.float32)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _rank_product(codes, decoder, offset, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
     n = codes.shape[0]
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         row = np.empty(offset.shape[0], dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
             row[:] = offset
@@ -255,12 +257,12 @@ def _rank_product(codes, decoder, offset, tie_order, n_chunks, ids, scores):  # 
                     filled = insert_best(ids[i], scores[i], filled, label, row[label], tie_order)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _rank_sparse(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, labels, weights, offset, tie_order, n_chunks, ids, scores
 ):
     n = indptr.shape[0] - 1
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         row = np.empty(offset.shape[0], dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
             row[:] = offset
@@ -285,7 +287,7 @@ def rank_product(codes: Floats, decoder: Floats, offset: Floats, k: int, tie_ord
         From `dxml.topk.tie_order`.
     """
     ids, scores = _empty(len(codes), k)
-    n_chunks = min(len(codes), numba.get_num_threads())
+    n_chunks = min(len(codes), n_threads())
     _rank_product(codes, np.asarray(decoder), np.asarray(offset), tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)
 
@@ -302,7 +304,7 @@ def rank_sparse(
     offset, tie_order : as in `rank_product`
     """
     ids, scores = _empty(X.shape[0], k)
-    n_chunks = min(X.shape[0], numba.get_num_threads())
+    n_chunks = min(X.shape[0], n_threads())
     columns = (weights.indptr, weights.indices, weights.data)
     starts, labels, values = (np.asarray(part) for part in columns)
     _rank_sparse(

@@ -10,15 +10,15 @@ called from compiled code for tens of thousands of small nodes, without copying 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from dxml._core.compiled import compiled
 from dxml._core.random_numba import next_bits
 
 __all__ = ["columns_of", "sparse_logistic"]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def columns_of(points, indptr, features, values, slot):  # type: ignore[no-untyped-def]
     """The rows `points` of a CSR matrix by columns, only those that occur, and a last one of 1s.
 
@@ -59,7 +59,7 @@ def columns_of(points, indptr, features, values, slot):  # type: ignore[no-untyp
     return found[:n_found], starts, rows, cells
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _violation(gradient, weight):  # type: ignore[no-untyped-def]
     """Violation of the optimality condition of one weight: the smallest subgradient magnitude."""
     if weight > 0:
@@ -69,7 +69,7 @@ def _violation(gradient, weight):  # type: ignore[no-untyped-def]
     return max(abs(gradient) - 1, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _newton_direction(  # type: ignore[no-untyped-def]
     starts, rows, cells, curve, gradient, hessian, w, active, goal, state
 ):
@@ -116,7 +116,7 @@ def _newton_direction(  # type: ignore[no-untyped-def]
     return target, along, passes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _log_loss(margin, along, length, side, cost):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(margin.shape[0]):
@@ -125,7 +125,7 @@ def _log_loss(margin, along, length, side, cost):  # type: ignore[no-untyped-def
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _gradients(  # type: ignore[no-untyped-def]
     starts, rows, cells, side, cost, w, margin, curve, gradient, hessian, slack
 ):
@@ -155,7 +155,7 @@ def _gradients(  # type: ignore[no-untyped-def]
     return active[:n_active], worst, total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sparse_logistic(starts, rows, cells, side, cost, tolerance, newton_steps, state):  # type: ignore[no-untyped-def]
     """w that minimises ‖w‖₁ + Σᵢ costᵢ log(1 + exp(-sideᵢ w·xᵢ)); X is given by columns."""
     n, n_columns = side.shape[0], starts.shape[0] - 1

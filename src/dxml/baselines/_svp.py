@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.sparse import sparse_product
+from dxml._core.threads import n_threads
 
 __all__ = ["label_neighbours", "parts", "singular_value_projection"]
 
@@ -29,11 +30,11 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _nearest_labels(indptr, labels, data, starts, rows, values, n_chunks, near, cosines):  # type: ignore[no-untyped-def]
     """The k largest entries of each row of Y Yᵀ; ties go to the rows that follow, cyclically."""
     n, k = near.shape
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
         touched = np.empty(n, dtype=np.int32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
@@ -89,7 +90,7 @@ def label_neighbours(Y: sp.csr_matrix, n_neighbors: int) -> sp.csr_matrix:
     columns = units.tocsc()
     near = np.full((n, min(n_neighbors, n)), -1, dtype=np.int32)
     cosines = np.zeros(near.shape, dtype=np.float32)
-    n_chunks = min(n, numba.get_num_threads())
+    n_chunks = min(n, n_threads())
     _nearest_labels(*parts(units), *parts(columns), n_chunks, near, cosines)
     kept = near >= 0
     rows = np.repeat(np.arange(n, dtype=np.int32), kept.sum(axis=1))
@@ -97,9 +98,9 @@ def label_neighbours(Y: sp.csr_matrix, n_neighbors: int) -> sp.csr_matrix:
     return sp.csr_matrix(graph.maximum(graph.T))
 
 
-@numba.njit(cache=True, parallel=True, fastmath=True)
+@compiled(parallel=True, fastmath=True)
 def _residual(indptr, indices, data, Z, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         for p in range(indptr[i], indptr[i + 1]):
             product = np.float32(0)
             for c in range(Z.shape[1]):

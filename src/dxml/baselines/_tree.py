@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 from dxml._core.storage import pack_csr
 from dxml.topk import TopK, insert_best, topk_from_csr
 
@@ -197,13 +197,13 @@ def _stack(parts: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
     return stacked
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _route(  # type: ignore[no-untyped-def]
     indptr, features, values, roots, children, bias, w_indptr, w_features, w_values, d, reached
 ):
     n = reached.shape[0]
     n_pieces = min(n, _N_CHUNKS)
-    for piece in numba.prange(n_pieces):
+    for piece in prange(n_pieces):
         x = np.zeros(d, dtype=np.float32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
             for p in range(indptr[i], indptr[i + 1]):
@@ -220,11 +220,11 @@ def _route(  # type: ignore[no-untyped-def]
                 x[features[p]] = 0
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _mean_of_leaves(reached, indptr, labels, values, tie_order, ids, scores):  # type: ignore[no-untyped-def]
     n, n_trees = reached.shape
     n_pieces = min(n, _N_CHUNKS)
-    for piece in numba.prange(n_pieces):
+    for piece in prange(n_pieces):
         total = np.zeros(tie_order.shape[0], dtype=np.float64)
         named = np.empty(tie_order.shape[0], dtype=np.int32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):

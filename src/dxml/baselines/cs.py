@@ -21,15 +21,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, whole
+from dxml._core.compiled import compiled, prange
 from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._linear import Gram, LowRankScores, label_offset, ridge
 from dxml.progress import Progress
@@ -41,7 +42,7 @@ Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _take_label(left, A, offset, taken, correlation):  # type: ignore[no-untyped-def]
     """The label whose column correlates most with `left`, or -1 where none does."""
     correlation[:] = offset
@@ -54,10 +55,10 @@ def _take_label(left, A, offset, taken, correlation):  # type: ignore[no-untyped
     return best if correlation[best] > 1e-6 else -1
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _pursue(codes, A, offset, sparsity, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
     n, dim = codes.shape
-    for chunk in numba.prange(n_chunks):
+    for chunk in prange(n_chunks):
         correlation = np.empty(A.shape[1], dtype=np.float32)
         columns = np.empty((sparsity, dim))
         products = np.empty((sparsity, sparsity))
@@ -109,7 +110,7 @@ def matching_pursuit(
     """
     ids = np.full((len(codes), k), -1, dtype=np.int32)
     scores = np.zeros((len(codes), k), dtype=np.float32)
-    n_chunks = min(len(codes), numba.get_num_threads())
+    n_chunks = min(len(codes), n_threads())
     sparsity = min(sparsity, A.shape[1])
     _pursue(codes, np.asarray(A), np.asarray(offset), sparsity, tie_order, n_chunks, ids, scores)
     return TopK(ids, scores)

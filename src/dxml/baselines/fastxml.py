@@ -26,16 +26,17 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
+from dxml._core.compiled import compiled
 from dxml._core.params import Range
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import next_bits
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
 from dxml.baselines._tree import Forest, Tree, leaf_shares
@@ -54,7 +55,7 @@ MAX_HELD_OUT, MAX_TRAINING = 2000, 5000  # points used to choose C, which bounds
 TOLERANCE = 0.1  # of the logistic regression: its violation, relative to that of w = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def rank_gains(points, side, wanted, y_indptr, labels, ideal, gain, total):  # type: ignore[no-untyped-def]
     """Rank the labels of one side: ``gain[l]`` becomes 1 / log₂(1 + rank of l).
 
@@ -83,7 +84,7 @@ def rank_gains(points, side, wanted, y_indptr, labels, ideal, gain, total):  # t
     return listed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type: ignore[no-untyped-def]
     """δ of each point: the sides at which the alternation converges from a random start.
 
@@ -124,7 +125,7 @@ def ranked_sides(points, y_indptr, labels, ideal, state, gains, total):  # type:
     return side
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _part(points, w, found, indptr, features, values, dense):  # type: ignore[no-untyped-def]
     """Move the points with w·x + b > 0 to the end; returns how many are before them.
 
@@ -147,7 +148,7 @@ def _part(points, w, found, indptr, features, values, dense):  # type: ignore[no
     return points.shape[0] - side.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _enlarged(array, size):  # type: ignore[no-untyped-def]
     """`array` itself, or a copy of twice `size` entries."""
     if size <= array.shape[0]:
@@ -157,7 +158,7 @@ def _enlarged(array, size):  # type: ignore[no-untyped-def]
     return larger
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def grow(  # type: ignore[no-untyped-def]
     indptr, features, values, d, y_indptr, labels, n_labels, ideal, leaf_size, C, seed
 ):
@@ -315,7 +316,7 @@ class FastXML(Classifier):
             leaves = leaf_shares(leaf_of, len(bias), Y, self.leaf_labels, self._tie_place)
             return Tree(children, bias, splits, leaves)
 
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        with ThreadPoolExecutor(n_threads()) as pool:
             yield from pool.map(one, range(n_trees))
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:

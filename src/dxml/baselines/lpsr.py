@@ -27,12 +27,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
@@ -94,14 +94,14 @@ class Scorer:
         return cls(weights, length, arrays.floats("base.bias", n_labels, never=True))
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _rank(  # type: ignore[no-untyped-def]
     indptr, features, values, d, leaf, starts, labels, w_starts, w_features, w_values, length, bias,
     tie_order, ids, scores,
 ):  # fmt: skip
     n = leaf.shape[0]
     n_pieces = min(n, _N_CHUNKS)
-    for piece in numba.prange(n_pieces):
+    for piece in prange(n_pieces):
         x = np.zeros(d, dtype=np.float32)
         for i in range(piece * n // n_pieces, (piece + 1) * n // n_pieces):
             total = 0.0

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -31,6 +30,7 @@ from dxml._core.params import Range
 from dxml._core.random import spawn_seed
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.storage import pack_csr
+from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._dual_descent import train_labels
 from dxml.baselines._linear import Loss, label_offset, logistic, rank_sparse
@@ -105,7 +105,7 @@ class OneVsAll(Classifier):
     def _train_all(self, X: sp.csr_matrix, columns: sp.csc_matrix, seed: int) -> Iterator[Kept]:
         """The weights of each label that are not pruned, label by label."""
         if self.loss == "squared_hinge":
-            step = max(numba.get_num_threads(), BLOCK // (X.shape[1] + 1))
+            step = max(n_threads(), BLOCK // (X.shape[1] + 1))
             for start in range(0, self.n_labels_, step):
                 labels = np.arange(start, min(start + step, self.n_labels_))
                 weights = train_labels(X, columns, labels, self.C_, seed=seed)
@@ -122,7 +122,7 @@ class OneVsAll(Classifier):
             y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = True
             return self._keep(*logistic(doubles, y, self.C_), frequency)
 
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        with ThreadPoolExecutor(n_threads()) as pool:
             yield from pool.map(train, range(self.n_labels_))
 
     def _keep(self, weights: npt.NDArray[Any], bias: float, frequency: int) -> Kept:

@@ -35,12 +35,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real, reals, whole
+from dxml._core.compiled import compiled, prange
 from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
@@ -97,9 +97,9 @@ def _unit_rows(rows: Floats) -> Floats:
     return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _embed(indptr, indices, data, starts, columns, weights, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         for j in range(indptr[i], indptr[i + 1]):
             for p in range(starts[indices[j]], starts[indices[j] + 1]):
                 out[i, columns[p]] += data[j] * weights[p]

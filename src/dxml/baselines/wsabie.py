@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, reals
+from dxml._core.compiled import compiled
 from dxml._core.params import Range
 from dxml._core.random import spawn
 from dxml._core.random_numba import below, next_bits
@@ -59,7 +59,7 @@ def rank_weights(n: int) -> Floats:
     return np.concatenate([[0], np.cumsum(steps)]).astype(np.float32)
 
 
-@numba.njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def _dot(a, b):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for c in range(a.shape[0]):
@@ -67,7 +67,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@compiled()
 def _move(row, step, direction, max_norm):  # type: ignore[no-untyped-def]
     """row += step · direction, then scaled back to length `max_norm` if it is longer."""
     for c in range(row.shape[0]):
@@ -77,7 +77,7 @@ def _move(row, step, direction, max_norm):  # type: ignore[no-untyped-def]
         row *= max_norm / length
 
 
-@numba.njit(cache=True)
+@compiled()
 def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # type: ignore[no-untyped-def]
     """A label not of the point with f > bar, and the number of draws; -1 where none was found.
 
@@ -90,7 +90,7 @@ def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # ty
     return -1, max_draws
 
 
-@numba.njit(cache=True)
+@compiled()
 def _epoch(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, labels, order, candidates, costs, step, max_norm, max_draws,
     V, b, W, owner, state

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dxml._core.compiled import compiled
 
 OK, BAD_LABEL, LABEL_RANGE, BAD_PAIR, FEATURE_RANGE, BAD_VALUE, TOO_MANY = range(7)
 
@@ -30,19 +31,19 @@ _TAB, _LF, _CR, _SPACE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON, _E, _
 )
 
 
-@njit(cache=True)
+@compiled()
 def _is_gap(byte: int) -> bool:
     return byte == _SPACE or byte == _TAB or byte == _CR
 
 
-@njit(cache=True)
+@compiled()
 def _skip_gap(text: NDArray[np.uint8], at: int) -> int:
     while _is_gap(text[at]):
         at += 1
     return at
 
 
-@njit(cache=True)
+@compiled()
 def _integer(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """The id at `at` and the position after it; `_NO_NUMBER` or `_BAD_ID` for a bad one."""
     negative = text[at] == _MINUS
@@ -58,7 +59,7 @@ def _integer(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     return (_BAD_ID if negative else value), at
 
 
-@njit(cache=True)
+@compiled()
 def _exponent(text: NDArray[np.uint8], at: int) -> tuple[bool, int, int]:
     """(is it well formed, its value, the position after it) of ``e-05``; `at` is on the e."""
     at += 1
@@ -69,7 +70,7 @@ def _exponent(text: NDArray[np.uint8], at: int) -> tuple[bool, int, int]:
     return True, (-value if negative else value), end
 
 
-@njit(cache=True)
+@compiled()
 def _decimal(text: NDArray[np.uint8], at: int) -> tuple[bool, float, int]:
     """(is it well formed, its value, the position after it).
 
@@ -105,7 +106,7 @@ def _decimal(text: NDArray[np.uint8], at: int) -> tuple[bool, float, int]:
     return well_formed, (-value if negative else value), at
 
 
-@njit(cache=True)
+@compiled()
 def _read_labels(
     text: NDArray[np.uint8], at: int, base: int, n_labels: int, out: NDArray[np.int32], n: int
 ) -> tuple[int, int, int, bool]:
@@ -133,7 +134,7 @@ def _read_labels(
         at = end + 1
 
 
-@njit(cache=True)
+@compiled()
 def _read_pairs(
     text: NDArray[np.uint8],
     at: int,
@@ -174,7 +175,7 @@ def _read_pairs(
     return OK, at, n, n_slow, ordered
 
 
-@njit(cache=True)
+@compiled()
 def parse_lines(
     text: NDArray[np.uint8],
     with_labels: bool,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dxml._core.compiled import compiled
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import below, star, unit, xorshift
 from dxml.data._dataset import Dataset
@@ -24,24 +24,24 @@ _SAME_GROUP_CHANCE = 0.8  # that a point's next label is from the group of one i
 _MAX_DRAWS = 20  # before a label or feature is drawn uniformly
 
 
-@njit(cache=True)
+@compiled()
 def _bits(state: NDArray[np.uint64]) -> np.uint64:
     """The next 64 bits of an xorshift64* generator."""
     state[0] = xorshift(state[0])
     return star(state[0])
 
 
-@njit(cache=True)
+@compiled()
 def _uniform(state: NDArray[np.uint64]) -> float:
     return unit(_bits(state))
 
 
-@njit(cache=True)
+@compiled()
 def _below(state: NDArray[np.uint64], n: int) -> int:
     return below(_bits(state), n)
 
 
-@njit(cache=True)
+@compiled()
 def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
     """Draw an index in first..stop - 1; `ends` are the cumulative probabilities."""
     low = ends[first - 1] if first > 0 else 0.0
@@ -50,7 +50,7 @@ def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop
     return min(position, stop - 1)
 
 
-@njit(cache=True)
+@compiled()
 def _plant_labels(
     row_ends: NDArray[np.int64], ends: NDArray[np.float64], group: int, seed: int
 ) -> NDArray[np.int32]:
@@ -80,7 +80,7 @@ def _plant_labels(
     return positions
 
 
-@njit(cache=True)
+@compiled()
 def _plant_features(
     row_ends: NDArray[np.int64],
     label_ends: NDArray[np.int64],

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dxml._core.compiled import compiled
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import below, next_bits, unit
 from dxml.data._dataset import Dataset
@@ -106,30 +106,30 @@ _MAX_DRAWS = 20  # before a label or word is drawn uniformly
 _COMMON = 10.0  # words before the power law of the common words sets in
 
 
-@njit(cache=True)
+@compiled()
 def _uniform(state: NDArray[np.uint64]) -> float:
     return unit(next_bits(state))
 
 
-@njit(cache=True)
+@compiled()
 def _below(state: NDArray[np.uint64], n: int) -> int:
     return below(next_bits(state), n)
 
 
-@njit(cache=True)
+@compiled()
 def _front(state: NDArray[np.uint64], n: int, emphasis: float) -> int:
     """A number in 0..n - 1: at 0 all alike, at 1 in proportion to the square root of 1 / r."""
     u = _uniform(state)
     return int(n * u * u**emphasis)
 
 
-@njit(cache=True)
+@compiled()
 def _about(state: NDArray[np.uint64], mean: float) -> float:
     """A share in 0..1 with that mean: a power of a uniform number."""
     return _uniform(state) ** ((1 - mean) / mean) if mean > 0 else 0.0
 
 
-@njit(cache=True)
+@compiled()
 def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
     """Draw a number in first..stop - 1; `ends` are cumulative weights."""
     low = ends[first - 1] if first > 0 else 0.0
@@ -138,7 +138,7 @@ def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop
     return min(place, stop - 1)
 
 
-@njit(cache=True)
+@compiled()
 def _true_labels(
     row_ends: NDArray[np.int64],
     parents: NDArray[np.int64],
@@ -181,7 +181,7 @@ def _true_labels(
     return labels
 
 
-@njit(cache=True)
+@compiled()
 def _words(
     row_ends: NDArray[np.int64],
     parents: NDArray[np.int64],
@@ -241,7 +241,7 @@ def _words(
     return words, counts
 
 
-@njit(cache=True)
+@compiled()
 def _listed(
     row_ends: NDArray[np.int64],
     labels: NDArray[np.int32],
@@ -293,7 +293,7 @@ def _listed(
     return listed[:n], ends
 
 
-@njit(cache=True)
+@compiled()
 def _weigh(
     row_ends: NDArray[np.int64],
     words: NDArray[np.int32],

@@ -20,6 +20,7 @@ from dxml._core.scaling import FeatureScaler
 from dxml._core.sparse import plain_csr
 from dxml._core.validation import check_features, check_label_ids
 from dxml._deep.tokens import Tokens
+from dxml._neighbors.cosine import GPU_PAIRS
 from dxml.base import Classifier
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint._ensemble import Ensemble
@@ -29,7 +30,6 @@ from dxml.joint._past_formats import upgraded
 from dxml.joint._plan import Plan
 from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._linear import DEFAULT_C, LinearPart
-from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Part, Query
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
@@ -87,8 +87,7 @@ class Answering(Classifier):
 
     @property
     def history_(self) -> list[float]:
-        wide = self.parts_.get(WidePart.name)
-        return list(wide.history) if isinstance(wide, WidePart) else []
+        return list(getattr(self.parts_.get("wide"), "history", ()))
 
     def predict_topk(
         self,
@@ -134,7 +133,7 @@ class Answering(Classifier):
     def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Tokens | None) -> TopK:
         X = self.scaler_.transform(X)
         ensemble = self._ensemble
-        query = ensemble.ask(X, resolve_device(self.device), texts)
+        query = ensemble.ask(X, self._place(X.shape[0]), texts)
         pairs, carried = query.pairs, ensemble.known.carried
         mixed = self.mixture_.mix(ensemble.scores(query))
         if not carried.all():
@@ -275,7 +274,14 @@ class Answering(Classifier):
         return self._explainer().differences(row, rows, wanted, self._read(texts))
 
     def _explainer(self) -> Explainer:
-        return Explainer(self._ensemble, self.mixture_, resolve_device(self.device))
+        return Explainer(self._ensemble, self.mixture_, self._place(1))
+
+    def _place(self, n_points: int) -> str:
+        """The device to answer on; torch is not asked where only a CPU would do the work."""
+        searched_there = n_points * self.n_samples_ >= GPU_PAIRS
+        if searched_there or any(part.on_device for part in self.parts_.values()):
+            return resolve_device(self.device)
+        return "cpu"
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         config, arrays = self._ensemble.state(self.precision)

@@ -107,9 +107,10 @@ class Ensemble:
         labels = unpack_sparse("labels", arrays.packed_csr("labels", n, len(tie_order), truth=True))
         searched = arrays.flags("searched", d)
         known = Known(points, labels, tie_order, FeatureSpace(points, searched))
-        parts = {
-            name: _kind(name).restore(own, arrays, known) for name, own in config["parts"].items()
-        }
+        parts = {}
+        for name, own in config["parts"].items():
+            parts[name] = _kind(name).restore(own, arrays, known)
+            arrays.release()  # what was unpacked is not needed twice
         settings = {name: part.settings for name, part in parts.items()}
         plan = Plan(flag(config, "every_label"), settings)
         known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))

@@ -6,29 +6,47 @@ scored for a shortlist: the labels of the nearest training points.
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import scipy.sparse as sp
 
 from dxml._core.scaling import is_dense
 from dxml.joint._sizes import EVERY_LABEL_PAIRS
-from dxml.joint.parts._deep import DeepPart
-from dxml.joint.parts._frequency import Frequency
-from dxml.joint.parts._kernel import KernelPart
-from dxml.joint.parts._linear import LinearPart
-from dxml.joint.parts._trees import TreesPart
-from dxml.joint.parts._vote import Vote
-from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Options, Part, Settings, Shape
 
 __all__ = ["PARTS", "Plan", "make_plan", "shape_of"]
 
-PARTS: dict[str, type[Part]] = {
-    part.name: part
-    for part in (KernelPart, WidePart, DeepPart, Frequency, Vote, TreesPart, LinearPart)
-}
+
+class _Parts(UserDict[str, type[Part]]):
+    """Kinds of parts by name; one that is given as ``module:Class`` is imported when asked for."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        super().__init__()
+        self.data: dict[str, Any] = dict(homes)
+
+    def __getitem__(self, name: str) -> type[Part]:
+        if isinstance(self.data[name], str):
+            module, _, kind = self.data[name].partition(":")
+            self.data[name] = getattr(import_module(module), kind)
+        found: type[Part] = self.data[name]
+        return found
+
+
+PARTS = _Parts(
+    {
+        "kernel": "dxml.joint.parts._kernel:KernelPart",
+        "wide": "dxml.joint.parts._wide:WidePart",
+        "deep": "dxml.joint.parts._deep:DeepPart",
+        "frequency": "dxml.joint.parts._frequency:Frequency",
+        "vote": "dxml.joint.parts._vote:Vote",
+        "trees": "dxml.joint.parts._trees:TreesPart",
+        "linear": "dxml.joint.parts._linear:LinearPart",
+    }
+)
 """Every kind of part by its name, in the order in which they are planned and fitted."""
 
 

@@ -21,7 +21,6 @@ from dxml._core.random import spawn, spawn_seed
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml._label_graph.graph import label_graph, read_graph
-from dxml._label_graph.skipgram import center_and_scale, random_label_vectors, train_skipgram
 from dxml._label_graph.walks import random_walks, random_walks_on_points
 from dxml._neighbors.index import PartitionedIndex, check_partitions
 from dxml._neighbors.voting import Vote, vote
@@ -30,7 +29,6 @@ from dxml.exceptions import DataFormatError
 from dxml.metrics import mean_precision
 from dxml.paper._encoder import Activation, FeatureEncoder
 from dxml.paper._losses import LossName
-from dxml.paper._training import EncoderSettings, fit_encoder
 from dxml.progress import Progress
 from dxml.topk import TopK
 
@@ -240,6 +238,12 @@ class DXML(Classifier):
 
     def _embed_labels(self, Y: sp.csr_matrix, progress: Progress) -> Floats:
         """V: Algorithm 1, lines 1 and 2."""
+        from dxml._label_graph.skipgram import (
+            center_and_scale,
+            random_label_vectors,
+            train_skipgram,
+        )
+
         dim = self.dim or (300 if self.n_labels_ >= MIN_LABELS_LARGE else 100)
         if self.label_vectors == "random":
             self.isolated_labels_ = np.empty(0, dtype=np.int32)
@@ -279,6 +283,8 @@ class DXML(Classifier):
         self, X: sp.csr_matrix, targets: Floats, stage: str, progress: Progress
     ) -> tuple[FeatureEncoder, list[float]]:
         """f_x: Algorithm 1, line 4."""
+        from dxml.paper._training import EncoderSettings, fit_encoder
+
         usual = next(size for least, size in BATCHES if X.shape[0] >= least)
         batch_size = self.batch_size or usual
         rate = self.learning_rate or LEARNING_RATE * (usual / BATCHES[-1][1]) ** 0.5

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.compiled import compiled, prange
 
 __all__ = ["Activation", "FeatureEncoder"]
 
@@ -26,9 +26,9 @@ Activation = Literal["relu", "linear"]
 Floats = npt.NDArray[np.float32]
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _embed(indptr, indices, data, w1, b1, w2, b2, rectify, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(indptr.shape[0] - 1):
+    for i in prange(indptr.shape[0] - 1):
         hidden = b1.copy()
         for j in range(indptr[i], indptr[i + 1]):
             value = data[j]

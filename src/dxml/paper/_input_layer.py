@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dxml._core.compiled import compiled, prange
 from dxml._core.sparse import sparse_product
 
 __all__ = ["CpuInputLayer", "GpuInputLayer", "InputLayer", "idle_steps"]
@@ -53,9 +53,9 @@ def idle_steps(rate: float, momentum: float, decay: float, n_steps: int) -> Floa
     return powers.reshape(-1, 4).astype(np.float32)
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _catch_up(features, now, last, powers, w, v):  # type: ignore[no-untyped-def]
-    for i in numba.prange(features.shape[0]):
+    for i in prange(features.shape[0]):
         f = features[i]
         missed = now - last[f]
         last[f] = now
@@ -68,11 +68,11 @@ def _catch_up(features, now, last, powers, w, v):  # type: ignore[no-untyped-def
             v[f, c] = vw * weight + vv * velocity
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def _update(  # type: ignore[no-untyped-def]
     features, starts, rows, data, gradient, rate, momentum, decay, last, now, w, v
 ):
-    for i in numba.prange(features.shape[0]):
+    for i in prange(features.shape[0]):
         f = features[i]
         weight, velocity = w[f], v[f]
         for c in range(weight.shape[0]):

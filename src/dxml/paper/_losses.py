@@ -8,10 +8,10 @@ embeddings and a batch of targets, both of shape (B, dim), and returns the mean 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from torch import Tensor
-from torch.nn import functional as F
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["LOSSES", "LossName"]
 
@@ -20,6 +20,8 @@ LossName = Literal["smooth_l1", "squared", "contrastive", "triplet"]
 
 def smooth_l1(points: Tensor, targets: Tensor, margin: float) -> Tensor:
     """Equation 2, summed over the coordinates as in equation 1."""
+    from torch.nn import functional as F
+
     return F.smooth_l1_loss(points, targets, reduction="none").sum(dim=1).mean()
 
 
@@ -47,6 +49,8 @@ def _distances(points: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]
     The other point is the next one of the batch, a random one since batches are shuffled. Targets
     are scaled to length 1, as the embeddings are.
     """
+    from torch.nn import functional as F
+
     targets = F.normalize(targets)
     strangers = targets.roll(1, dims=0)
     own = (points - targets).square().sum(dim=1).add(1e-12).sqrt()

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -182,13 +184,21 @@ class Service:
 
 
 def _use_threads(count: int | None) -> None:
-    """Set the number of threads: numba's is of the calling thread, torch's of the process."""
-    if count is not None:
-        import numba
-        import torch
+    """Set the number of threads: numba's is of the calling thread, torch's of the process.
 
-        torch.set_num_threads(count)
+    Where they are not imported yet, they read it from the environment.
+    """
+    if count is None:
+        return
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+    else:
+        os.environ.setdefault("OMP_NUM_THREADS", str(count))
+    if "numba" in sys.modules:
+        numba = sys.modules["numba"]
         numba.set_num_threads(min(count, numba.get_num_threads()))
+    else:
+        os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
 
 
 def _add_routes(app: FastAPI, service: Service) -> None:

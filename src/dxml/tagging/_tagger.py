@@ -16,9 +16,9 @@ from typing import Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from dxml._core.arrays import Arrays, listed_texts, reading, whole
+from dxml._core.estimator import unfitted
 from dxml._core.params import Parameter, parameters_of, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import (
@@ -186,7 +186,7 @@ class TextTagger:
         more = [f"label:{name}" for name in described]
         checked_ids([*ids, *more], len(ids) + len(more), ())
         names = sorted(set().union(*rows, _named_only(thesaurus, self.model)))
-        features, model = clone(self.features), clone(self.model)  # nothing changes by halves
+        features, model = unfitted(self.features), unfitted(self.model)  # nothing changes by halves
         timer = StageTimer(progress)
         X = features.fit_transform([*texts, *described.values()], progress=timer)
         points = KnownTexts(names, ids, [first_line(text) for text in texts])

@@ -37,9 +37,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack
-from sklearn.base import BaseEstimator
 
 from dxml._core.arrays import Arrays
+from dxml._core.estimator import Estimator
 from dxml._core.params import Range, check_params
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError, advise
 from dxml.progress import SILENT, Progress
@@ -57,7 +57,7 @@ _CHAR_PREFIX = "char:"  # of the names of columns of character n-grams
 _SENTENCE_PREFIX = "sentence:"  # of the names of columns of a sentence model
 
 
-class TextFeatures(BaseEstimator):
+class TextFeatures(Estimator):
     """Tf-idf over words, and over character n-grams beside them.
 
     Parameters are stored as given and checked in `fit`.

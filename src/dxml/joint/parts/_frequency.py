@@ -43,6 +43,7 @@ class Frequency(Part):
     name: ClassVar[str] = "frequency"
     opinion: ClassVar[Opinion] = Opinion(default_weight=0.0, least_spread=LEAST_SPREAD)
     explains: ClassVar[bool] = False
+    on_device: ClassVar[bool] = False
 
     by_label: Floats
 

@@ -49,6 +49,7 @@ class LinearPart(Part):
 
     name: ClassVar[str] = "linear"
     opinion: ClassVar[Opinion] = Opinion(default_weight=2.0)
+    on_device: ClassVar[bool] = False
     ladder: ClassVar[tuple[Settings, ...]] = tuple({"C": C} for C in STRENGTHS)
     first_steps: ClassVar[tuple[int, int]] = (2, 3)
 

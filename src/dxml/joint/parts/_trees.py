@@ -40,6 +40,7 @@ class TreesPart(Part):
     name: ClassVar[str] = "trees"
     opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
     continues: ClassVar[bool] = True
+    on_device: ClassVar[bool] = False
 
     trees: tuple[LabelTree, ...]
 

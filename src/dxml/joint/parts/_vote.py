@@ -40,6 +40,7 @@ class Vote(Part):
 
     name: ClassVar[str] = "vote"
     opinion: ClassVar[Opinion] = Opinion(default_weight=3.0, is_share=True)
+    on_device: ClassVar[bool] = False
     needs_neighbors: ClassVar[bool] = True
 
     n_neighbors: int = 20

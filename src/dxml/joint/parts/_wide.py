@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -14,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from dxml._core.arrays import Arrays, reals, whole
+from dxml._core.compiled import compiled, prange
 from dxml._core.precision import Precision, pack, unpack
 from dxml._learners.wide_layer import WideHead
 from dxml._learners.wide_training import WideSettings, fit_wide
@@ -214,9 +214,9 @@ def _wide_settings(n: int, settings: Settings, options: Options, *, warm: bool) 
     )
 
 
-@numba.njit(cache=True, parallel=True, fastmath=True)
+@compiled(parallel=True, fastmath=True)
 def _pair_dots(hidden, outer, bias, starts, labels, out):  # type: ignore[no-untyped-def]
-    for i in numba.prange(hidden.shape[0]):
+    for i in prange(hidden.shape[0]):
         for p in range(starts[i], starts[i + 1]):
             weights = outer[labels[p]]
             total = bias[labels[p]]

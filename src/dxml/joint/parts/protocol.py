@@ -295,6 +295,8 @@ class Part(ABC):
     """Whether it takes too long to be fitted for more than one fold."""
     continues: ClassVar[bool] = False
     """Whether the fit with all points goes on from the one without those held out."""
+    on_device: ClassVar[bool] = True
+    """Whether it answers on the device that a query names."""
     needs_neighbors: ClassVar[bool] = False
     """Whether its settings are chosen by the neighbours of held-out points."""
     ladder: ClassVar[tuple[Settings, ...]] = ()

@@ -1,0 +1,78 @@
+"""Functions that numba compiles when they are first called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dxml._core import compiled as module
+from dxml._core.compiled import FEW_ROWS, compiled, is_loaded, prange, spare
+
+LOOPS = '''
+import numpy as np
+from dxml._core.compiled import compiled, prange
+
+@compiled(inline="always")
+def twice(x):
+    """Doubled."""
+    return 2 * x
+'''
+MAIN = """
+import sys
+import numpy as np
+from loops import twice
+from dxml._core.compiled import compiled, is_loaded, prange, when_compiling
+
+@compiled(parallel=True)
+def doubled(values, out):
+    for i in prange(len(values)):
+        out[i] = twice(values[i])
+
+said = []
+when_compiling(said.append)
+assert not is_loaded() and twice.__doc__ == "Doubled." and doubled.__name__ == "doubled"
+out = np.zeros(3)
+doubled(np.array([1.0, 2.0, 3.0]), out)
+assert is_loaded()
+print(out.tolist(), sorted(set(said)))
+"""
+
+
+def run(folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_numba_is_imported_by_the_first_call_and_compiles_once(tmp_path: Path) -> None:
+    """It calls another module's function, and the second process reads what the first compiled."""
+    (tmp_path / "loops.py").write_text(LOOPS, "utf-8")
+    (tmp_path / "main.py").write_text(MAIN, "utf-8")
+    assert run(tmp_path) == "[2.0, 4.0, 6.0] ['doubled']"
+    assert run(tmp_path) == "[2.0, 4.0, 6.0] []"
+
+
+def test_the_function_itself_can_be_called_without_numba() -> None:
+    @compiled(parallel=True)
+    def count(n):  # type: ignore[no-untyped-def]
+        total = 0
+        for _ in prange(n):
+            total += 1
+        return total
+
+    assert count.__wrapped__(4) == 4
+
+
+def test_few_rows_are_done_by_numpy_until_numba_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_loaded", lambda: False)
+    assert spare(FEW_ROWS) and not spare(FEW_ROWS + 1)
+    monkeypatch.setattr(module, "is_loaded", lambda: True)
+    assert not spare(1)
+
+
+def test_whether_numba_is_here() -> None:
+    assert is_loaded() == ("numba" in sys.modules)
