@@ -52,7 +52,11 @@ def no_frequent_word(folder: Path) -> object:
 @pytest.mark.parametrize(
     "mistake, python, command_line",
     [
-        (no_suffix, "Say format=, one of jsonl", "ends in .jsonl, .csv, .tsv or .parquet."),
+        (
+            no_suffix,
+            "Say format=, one of jsonl",
+            "ends in .jsonl, .json, .csv, .tsv, .xlsx or .parquet",
+        ),
         (no_suffix_of_features, "Say format=, one of repository", "end in .txt, .svm or .libsvm"),
         (a_bad_row, "out with skip_bad_rows=True.", "out with --skip-bad-rows."),
         (another_encoding, "such as encoding='cp1252'", "such as --encoding cp1252"),

@@ -60,6 +60,13 @@ class TopK:
         """Only the k best of each row."""
         return TopK(self.indices[:, :k], self.scores[:, :k])
 
+    def at_least(self, threshold: float) -> TopK:
+        """Without the labels whose score is lower."""
+        kept = (self.scores >= threshold) & (self.indices >= 0)
+        return TopK(
+            np.where(kept, self.indices, np.int32(-1)), np.where(kept, self.scores, np.float32(0))
+        )
+
     def row(self, i: int) -> list[tuple[int, float]]:
         """The labels of one point as (id, score), without the padding."""
         kept = self.indices[i] >= 0

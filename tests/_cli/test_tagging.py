@@ -312,7 +312,12 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
             *text,
         ): "rowless.csv: the table has no row",
         ("evaluate", tmp_path / "rowless.csv", "-m", model, *text): "the table has no rows. Check",
-        ("predict", docs.with_suffix(".doc"), "-m", model): "ends in .jsonl, .csv, .tsv or .parq",
+        (
+            "predict",
+            docs.with_suffix(".doc"),
+            "-m",
+            model,
+        ): "ends in .jsonl, .json, .csv, .tsv, .xlsx",
         ("predict", new, "-m", model, "--with-parents"): "without --label-info, and knows no par",
         ("predict", new, "-m", joint, "--skip-bad-rows"): "--label-separator and --skip-bad-rows",
         ("train", docs, "-m", other, "--skip-bad-rows"): "--skip-bad-rows goes with a table",

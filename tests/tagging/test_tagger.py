@@ -8,6 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dxml._core.storage import read_config, sealed
@@ -342,8 +343,13 @@ def test_mistakes_are_named(fitted: TextTagger) -> None:
         (texts, [["x"]], None, "there are 2 texts but 1 lists of labels"),
         ("a fish", [["x"]], None, "expected a list of texts, found one text"),
         (texts, ["x", "y"], None, "a list of names as the labels of text 0, found 'x'. Put a si"),
-        (texts, [["x"], [3]], None, "expected names as the labels of text 1, found 3. Write"),
-        (texts, [["x"], [""]], None, "expected names as the labels of text 1, found ''"),
+        (
+            texts,
+            [["x"], [3.5]],
+            None,
+            "names or whole numbers .* text 1, found 3.5. Write",
+        ),
+        (texts, [["x"], [""]], None, "as the labels of text 1, found ''"),
         (texts, [["x"], ["y"]], ["1"], "there are 2 texts but 1 ids"),
         (texts, [["x"], ["y"]], ["1", "1"], "the id '1' stands twice"),
         ([None, "a"], [["x"], ["y"]], None, "text 0 is None"),
@@ -383,3 +389,18 @@ def test_folders_are_told_apart(fitted: TextTagger, tmp_path: Path) -> None:
         (tmp_path / "t" / "config.json").write_bytes(sealed(kept))
         with pytest.raises(ModelFormatError, match="damaged, something is missing or wrong in it"):
             TextTagger.load(tmp_path / "t")
+
+
+def test_a_letter_is_the_same_however_it_is_written() -> None:
+    """é as one character or as two, in texts and in names."""
+    one, two = "café", "cafe\u0301"
+    tagger = TextTagger(min_df=1).fit([f"{one} noir", "thé vert"], [[two], ["thé"]])
+    assert tagger.labels_ == (one, "thé")
+    assert tagger.tag(f"{two} noir") == tagger.tag(f"{one} noir")
+    assert not tagger.tag(two).nothing_known
+    assert tagger.encode_labels([[two]]).toarray().tolist() == [[True, False]]
+
+
+def test_whole_numbers_are_labels_too() -> None:
+    tagger = TextTagger(min_df=1).fit(["fish sea", "soup salt"], [[7], [np.int64(12), "food"]])
+    assert tagger.labels_ == ("12", "7", "food") and tagger.tag("fish sea")[0].name == "7"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from dxml.exceptions import DataFormatError
@@ -107,3 +109,29 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_table(tmp_path / "a.parquet.gz")
     with pytest.raises(DataFormatError, match=r"b.pq: there is no such file"):
         read_table(tmp_path / "b.pq")
+
+
+def test_an_excel_sheet_is_a_table(tmp_path: Path) -> None:
+    """Its first sheet; numbers are what one sees in the cell, empty rows and cells are nothing."""
+    book = openpyxl.Workbook()
+    for row in (["id", "title", "year"], [7.0, "Fish", 1984], [], ["b", 1984, "a; b"], ["c"]):
+        book.active.append(row)
+    book.create_sheet("other").append(["title"])
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", "title", "year", "id")
+    assert table.texts == ("Fish", "1984", "") and table.ids == ("7", "b", "c")
+    assert table.labels == (("1984",), ("a", "b"), ())
+    with pytest.raises(DataFormatError, match="t.xlsx: there is no column 'tilte'; did you mean"):
+        read_table(tmp_path / "t.xlsx", "tilte")
+    (tmp_path / "t.xlsx").write_text("title\n", "utf-8")
+    with pytest.raises(DataFormatError, match="expected an Excel file"):
+        read_table(tmp_path / "t.xlsx", "title")
+
+
+def test_without_openpyxl_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(DataFormatError, match=r"pip install 'dxml\[excel\]'"):
+        read_table(tmp_path / "t.xlsx", "title")

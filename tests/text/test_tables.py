@@ -336,3 +336,27 @@ def test_half_a_character_is_refused(tmp_path: Path, row: str) -> None:
 def test_half_a_character_in_a_frame_is_refused() -> None:
     with pytest.raises(DataFormatError, match=r"found half of one, '\\ud800'"):
         read_table({"t": ["a\ud800"]}, "t")
+
+
+def test_a_json_array_is_a_table(tmp_path: Path) -> None:
+    """In a file, packed or not, on one line or many."""
+    rows = [{"t": "Fish", "l": ["sea"]}, {"t": "Soup", "l": ["food", "salt"]}]
+    for name, text in (("a.json", json.dumps(rows)), ("b.jsonl", json.dumps(rows, indent=1))):
+        (tmp_path / name).write_text(f"\n {text}", "utf-8")
+        table = read_table(tmp_path / name, "t", "l")
+        assert table.texts == ("Fish", "Soup") and table.labels == (("sea",), ("food", "salt"))
+    (tmp_path / "c.json").write_text('[{"t": "Fish"}, 3, "Soup"]', "utf-8")
+    with pytest.raises(DataFormatError, match="c.json row 2: expected a JSON object .* a int"):
+        read_table(tmp_path / "c.json", "t")
+    assert read_table(tmp_path / "c.json", "t", skip_bad_rows=True).skipped == 1
+    (tmp_path / "c.json").write_text('[{"t": "Fish"', "utf-8")
+    with pytest.raises(DataFormatError, match="c.json: expected a JSON array"):
+        read_table(tmp_path / "c.json", "t")
+    (tmp_path / "c.json").write_text('[{"x": "Fish"}]', "utf-8")
+    with pytest.raises(DataFormatError, match="there is no column 't'"):
+        read_table(tmp_path / "c.json", "t")
+
+
+def test_cells_are_in_the_normal_form() -> None:
+    table = read_table({"t": ["cafe\u0301"], "l": ["cafe\u0301; the\u0301"]}, "t", "l")
+    assert table.texts == ("café",) and table.labels == (("café", "thé"),)

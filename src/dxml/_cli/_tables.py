@@ -23,6 +23,7 @@ __all__ = [
     "LABELS",
     "LABEL_INFO",
     "LEARN_DESCRIPTIONS",
+    "LINES",
     "PANEL",
     "SEPARATOR",
     "SKIP",
@@ -71,6 +72,9 @@ LEARN_DESCRIPTIONS = typer.Option(
     help="Learn the descriptions of rare labels.",
     rich_help_panel=PANEL,
 )
+LINES = typer.Option(
+    False, "--lines", help="Each line of plain text is a text.", rich_help_panel=PANEL
+)
 ENCODING = typer.Option(
     "utf-8", "--encoding", metavar="NAME", help="Of the file.", rich_help_panel=PANEL
 )
@@ -89,6 +93,7 @@ class Reading:
     label_separator: str | None = None
     encoding: str = "utf-8"
     skip_bad_rows: bool = False
+    lines: bool = False
 
     @property
     def asked(self) -> bool:
@@ -133,6 +138,7 @@ class Reading:
             columns.id,
             id_if_there=self.id is None,
             size=size,
+            lines=self.lines,
             encoding=self.encoding,
             skip_bad_rows=self.skip_bad_rows,
         ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +18,8 @@ from dxml.exceptions import ParameterError
 from dxml.topk import TopK
 
 __all__ = ["Row", "check_output", "named_rows", "write_rows", "write_scores"]
+
+_PLURALS = {"score": "scores", "probability": "probabilities"}
 
 
 class Row(NamedTuple):
@@ -46,7 +50,7 @@ def named_rows(
 def write_rows(
     blocks: Iterable[Iterable[Row]], format: str, output: Path | None, score: str = "score"
 ) -> None:
-    """Write rows as tsv or jsonl, block after block, to a file or to standard output.
+    """Write rows as tsv, csv or jsonl, block after block, to a file or to standard output.
 
     Parameters
     ----------
@@ -90,7 +94,9 @@ def _pieces(blocks: Iterable[Iterable[Row]], format: str, score: str) -> Iterato
     """The text of each block."""
     if format == "tsv":
         yield f"point\trank\tlabel\t{score}\n"
-    line = _tsv if format == "tsv" else _jsonl
+    if format == "csv":
+        yield f"point,labels,{_PLURALS[score]}\r\n"
+    line = {"tsv": _tsv, "csv": _csv, "jsonl": _jsonl}[format]
     for rows in blocks:
         yield "".join(line(row, score) for row in rows)
 
@@ -100,6 +106,16 @@ def _tsv(row: Row, score: str) -> str:
         f"{_cell(row.point)}\t{rank}\t{_cell(label)}\t{value:.6g}\n"
         for rank, (label, value) in enumerate(row.labels, start=1)
     )
+
+
+def _csv(row: Row, score: str) -> str:
+    """One line: labels in one cell and scores in the next, by a separator that no label has."""
+    names = [str(label) for label, _ in row.labels]
+    mark = next((mark for mark in ";|\t" if not any(mark in name for name in names)), ";")
+    scores = mark.join(f"{value:.6g}" for _, value in row.labels)
+    line = io.StringIO()
+    csv.writer(line).writerow((row.point, mark.join(names), scores))
+    return line.getvalue()
 
 
 def _cell(value: int | str) -> str:

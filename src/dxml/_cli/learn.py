@@ -14,7 +14,7 @@ __all__ = ["learn"]
 
 def learn(
     data: str | None = typer.Argument(
-        None, metavar="DATA", help="A table of texts: JSON lines, CSV, TSV, Parquet."
+        None, metavar="DATA", help="A table of texts: JSON, CSV, TSV, Excel, Parquet."
     ),
     model: Path = MODEL,
     text: list[str] = TEXT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT
-from dxml._cli._tables import ENCODING, ID, SKIP, TEXT, Reading
+from dxml._cli._tables import ENCODING, ID, LINES, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["OutputFormat", "predict"]
 
 
 TEXTS = 2048  # ranked at a time
+DEEP = 50  # labels a point among which a threshold chooses
 SPREAD_ROWS = 1 << 15  # points ranked at a time on a cluster
 
 
@@ -31,6 +33,7 @@ class OutputFormat(StrEnum):
     """How predictions are written."""
 
     tsv = "tsv"
+    csv = "csv"
     jsonl = "jsonl"
     npz = "npz"
 
@@ -38,7 +41,12 @@ class OutputFormat(StrEnum):
 def predict(
     data: str = DATA,
     model: Path = MODEL,
-    top: int = typer.Option(5, "--top", metavar="N", min=1, help="Labels a point."),
+    top: int | None = typer.Option(
+        None, "--top", metavar="N", min=1, help="Labels a point; 5, or 50 with --threshold."
+    ),
+    threshold: float | None = typer.Option(
+        None, "--threshold", metavar="P", min=0, max=1, help="Only labels at least so probable."
+    ),
     output: Path | None = typer.Option(
         None, "--output", "-o", metavar="FILE", help="Where to write; by default standard output."
     ),
@@ -46,7 +54,7 @@ def predict(
         OutputFormat.tsv,
         "--format",
         metavar="KIND",
-        help="tsv, jsonl, or npz: sparse scores.",
+        help="tsv, csv: a row a point, jsonl, npz.",
     ),
     as_json: bool = typer.Option(False, "--json", help="The same as --format jsonl."),
     with_parents: bool = typer.Option(
@@ -57,6 +65,7 @@ def predict(
     split: int | None = SPLIT,
     text: list[str] = TEXT,
     id: str | None = ID,
+    lines: bool = LINES,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
     ray: str | None = RAY,
@@ -65,9 +74,10 @@ def predict(
     """Rank labels for the points of DATA.
 
     A named data set means its test part. Where the model is a tagger, DATA is a
-    table of texts (JSON lines, CSV, TSV, Parquet), and labels come by name with
-    their probabilities. DATA may be - for standard input: JSON lines, or the
-    lines of libsvm where the model takes features.
+    table of texts (JSON, CSV, TSV, Excel, Parquet) or a file or folder of plain
+    text (.txt), and labels come by name with their probabilities. Features may
+    come without labels: X.npz. DATA may be - for standard input: text or JSON, or
+    the lines of libsvm where the model takes features.
 
     A file of any length is read in blocks, and what was ranked is written at
     once; only npz waits for the end.
@@ -81,23 +91,49 @@ def predict(
     from dxml.methods import TAGGER, saved_method
 
     chosen = OutputFormat.jsonl if as_json else format
-    reading = Reading(text, None, id, None, encoding, skip_bad_rows)
+    reading = Reading(text, None, id, None, encoding, skip_bad_rows, lines)
+    wanted = _Wanted(top, threshold)
     check_output(chosen.value, output)
     if (method := saved_method(model)) == TAGGER:
         with open_cluster(ray):
-            _predict_texts(data, model, top, output, chosen, with_parents, split, reading, quiet)
+            _predict_texts(data, model, wanted, output, chosen, with_parents, split, reading, quiet)
         return
     reading.refuse(model, method)
     if with_parents:
         raise ParameterError(f"{model} holds no tagger, and so no parents: drop --with-parents.")
     with open_cluster(ray):
-        _predict_features(data, model, top, output, chosen, split, quiet)
+        _predict_features(data, model, wanted, output, chosen, split, quiet)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """How many labels of a point, and how probable."""
+
+    top: int | None
+    threshold: float | None
+
+    @property
+    def depth(self) -> int:
+        return self.top or (5 if self.threshold is None else DEEP)
+
+    def of(self, ranking: TopK, method: str) -> TopK:
+        """The labels of a ranking that are wanted; a threshold is one of probabilities."""
+        from dxml.metrics import are_probabilities
+
+        if self.threshold is None:
+            return ranking
+        if not are_probabilities(ranking):
+            raise ParameterError(
+                f"--threshold goes with probabilities, and the scores of method {method!r} are "
+                "none: take --top."
+            )
+        return ranking.at_least(self.threshold)
 
 
 def _predict_features(
     data: str,
     model: Path,
-    top: int,
+    wanted: _Wanted,
     output: Path | None,
     format: OutputFormat,
     split: int | None,
@@ -111,12 +147,13 @@ def _predict_features(
     estimator = load_model(model)
     widths = (estimator.n_features_in_, estimator.n_labels_)
     names = None if estimator.label_names_ is None else estimator.label_names_.tolist()
+    depth = wanted.depth if wanted.top else min(wanted.depth, estimator.n_labels_)
     with open_progress(quiet) as progress, progress.stage("predict", None, "points") as stage:
 
         def ranked() -> Iterator[tuple[int, TopK]]:
             done = 0
             for X in _gathered(open_blocks(data, "test", split, widths), _block_rows()):
-                yield done, estimator.predict_topk(X, top)
+                yield done, wanted.of(estimator.predict_topk(X, depth), estimator.method)
                 done += X.shape[0]
                 stage.advance(X.shape[0])
 
@@ -142,7 +179,7 @@ def _predict_features(
 def _predict_texts(
     data: str,
     model: Path,
-    top: int,
+    wanted: _Wanted,
     output: Path | None,
     format: OutputFormat,
     with_parents: bool,
@@ -166,7 +203,8 @@ def _predict_texts(
             nonlocal n_texts, n_mute
             for table in reading.read_blocks(data, columns, max(_block_rows(), TEXTS)):
                 mute = set(tagger.nothing_known(table.texts))
-                yield table, tagger.rank(table.texts, top), mute
+                ranking = wanted.of(tagger.rank(table.texts, wanted.depth), "joint")
+                yield table, ranking, mute
                 n_texts += len(table)
                 n_mute += len(mute)
                 stage.advance(len(table))
@@ -218,7 +256,7 @@ def _gathered(blocks: Iterator[sp.csr_matrix], least: int) -> Iterator[sp.csr_ma
 
 def _check_parents(tagger: TextTagger, format: OutputFormat) -> None:
     if format == OutputFormat.npz:
-        raise ParameterError("--format npz has no columns for parents: take tsv or jsonl.")
+        raise ParameterError("--format npz has no columns for parents: take tsv, csv or jsonl.")
     if tagger.thesaurus is None:
         raise ParameterError(
             "the tagger was trained without --label-info, and knows no parents: "

@@ -73,7 +73,7 @@ def train(
     """Train a model on DATA and save it.
 
     A named data set means its training part. With --text, DATA is a table of
-    texts (JSON lines, CSV, TSV or Parquet) and the model a tagger, which gives
+    texts (JSON, CSV, TSV, Excel or Parquet) and the model a tagger, which gives
     labels by name: dxml train docs.jsonl --text title --labels tags -m m
     """
     from dxml._core.cluster import open_cluster

@@ -262,14 +262,31 @@ def _check_same_rows(x_path: Path, n_x: int, y_path: Path, n_y: int) -> None:
 def _read_npz(x_path: Path, y_path: Path) -> tuple[csr_matrix, csr_matrix]:
     X, Y = _load_matrix(x_path), _load_matrix(y_path)
     _check_same_rows(x_path, X.shape[0], y_path, Y.shape[0])
+    return _checked_features(x_path, X), _as_truth(y_path, Y)
+
+
+def _checked_features(path: Path, X: csr_matrix) -> csr_matrix:
     bad = np.flatnonzero(~np.isfinite(X.data))
     if bad.size:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         raise DataFormatError(
-            f"{x_path} row {row}: the value of feature {X.indices[bad[0]]} is {X.data[bad[0]]}, "
+            f"{path} row {row}: the value of feature {X.indices[bad[0]]} is {X.data[bad[0]]}, "
             "expected a finite number. Replace it or leave it out."
         )
-    return _as_float32(x_path, X), _as_truth(y_path, Y)
+    return _as_float32(path, X)
+
+
+def is_one_matrix(path: str | Path) -> bool:
+    """Whether it is one .npz, and so one matrix, or a folder with features but no labels."""
+    text = str(path)
+    alone = Path(text).is_dir() and not (Path(text) / "Y.npz").exists()
+    return alone or ("," not in text and Path(text).suffix == ".npz")
+
+
+def read_features(path: Path) -> csr_matrix:
+    """Points without labels: an .npz, or a folder that holds X.npz."""
+    file = path / "X.npz" if path.is_dir() else path
+    return _checked_features(file, _load_matrix(file))
 
 
 def _as_float32(path: Path, X: csr_matrix) -> csr_matrix:

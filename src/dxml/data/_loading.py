@@ -275,7 +275,7 @@ def open_blocks(
 ) -> Iterator[csr_matrix]:
     """As `open_data`, the features of some points at a time; ``-`` is standard input.
 
-    Named data sets come whole.
+    Named data sets come whole. Labels need not be there: one .npz may be all, or X.npz in a folder.
     """
     if str(data) != STDIN and not _looks_like_path(data):
         yield load_dataset(str(data), part, split).X
@@ -285,6 +285,9 @@ def open_blocks(
             f"{data} is a file, which has no split {split}. "
             "Leave the split out, or give the name of a registered data set."
         )
+    if formats.is_one_matrix(data):
+        yield formats.read_features(Path(data))
+        return
     yield from formats.read_blocks(data, *widths)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
@@ -152,7 +153,7 @@ def checked_pair(
 
 
 def checked_names(labels: Iterable[Iterable[str]]) -> list[list[str]]:
-    """A list of names for each text."""
+    """A list of names for each text; whole numbers are names too."""
     rows = []
     for i, row in enumerate(labels):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
@@ -160,15 +161,20 @@ def checked_names(labels: Iterable[Iterable[str]]) -> list[list[str]]:
                 f"expected a list of names as the labels of text {i}, found {row!r:.40}. "
                 "Put a single label in a list of its own."
             )
-        names = list(row)
-        for name in names:
-            if not isinstance(name, str) or not name:
-                raise DataFormatError(
-                    f"expected names as the labels of text {i}, found {name!r:.40}. "
-                    "Write every label as a text of at least one character."
-                )
-        rows.append(names)
+        rows.append([_name(label, i) for label in row])
     return rows
+
+
+def _name(label: Any, text: int) -> str:
+    """A label as a name: a text in Unicode's normal form, or a whole number as its digits."""
+    if hasattr(label, "__index__") and not isinstance(label, bool):
+        return str(int(label))
+    if not isinstance(label, str) or not label:
+        raise DataFormatError(
+            f"expected names or whole numbers as the labels of text {text}, found {label!r:.40}. "
+            "Write every label as a text of at least one character."
+        )
+    return str(unicodedata.normalize("NFC", label))
 
 
 def checked_ids(ids: Sequence[str] | None, n: int, taken: Collection[str]) -> list[str]:

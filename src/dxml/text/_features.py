@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -213,7 +214,9 @@ class TextFeatures(Estimator):
     def _mute(self, texts: Sequence[str], cutters: Sequence[TermIds]) -> list[int]:
         if self.sentences is not None:
             return []
-        says = [any(True for cutter in cutters for _ in cutter.ids(text)) for text in texts]
+        says = [
+            any(True for cutter in cutters for _ in cutter.ids(text)) for text in _checked(texts)
+        ]
         return [place for place, any_term in enumerate(says) if not any_term]
 
     @property
@@ -224,6 +227,7 @@ class TextFeatures(Estimator):
     def words(self, text: str) -> dict[str, float]:
         """The distinct words of a text and their tf-idf weights; unknown words have weight 0."""
         self._check_fitted()
+        [text] = _checked([text])
         found = Counter(self._cut(text.lower() if self.lowercase else text))
         find, idf = (self._vocabularies[0] if self.tfidf else Vocabulary({})).find, self.idf_
         return {
@@ -235,6 +239,7 @@ class TextFeatures(Estimator):
 
     def without_word(self, text: str, word: str) -> str:
         """The text with every occurrence of one of its `words` removed."""
+        [text] = _checked([text])
 
         def keep(found: re.Match[str]) -> str:
             if found.lastindex:  # a stretch without spaces
@@ -360,16 +365,19 @@ class TextFeatures(Estimator):
 
 
 def _checked(texts: Iterable[str]) -> Sequence[str]:
+    """Texts in Unicode's normal form NFC, in which an é is one character."""
     if isinstance(texts, str):
         raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
     texts = texts if isinstance(texts, list | tuple) else list(texts)
+    normal = True
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataFormatError(
                 f"text {row} is {text!r:.40} ({type(text).__name__}), expected a str. "
                 "Replace missing texts by ''."
             )
-    return texts
+        normal = normal and (text.isascii() or unicodedata.is_normalized("NFC", text))
+    return texts if normal else [unicodedata.normalize("NFC", text) for text in texts]
 
 
 def _normalise(X: csr_matrix) -> None:

@@ -85,8 +85,10 @@ class TextFile:
 
     def _check_magic(self) -> None:
         self._tail = self._read(BLOCK)
-        if not self._tail:
+        if not self._tail and self.path.suffix in COMPRESSIONS:
             self.fail("the archive holds an empty file. Download or write it again")
+        if not self._tail and not self.path.suffix:
+            raise DataFormatError(f"{self.path} is empty. Send a text, or give a file.")
         for magic, kind in MAGIC.items():
             if self._tail.startswith(magic):
                 self.fail(
@@ -99,6 +101,10 @@ class TextFile:
     def starts_with(self, marks: tuple[bytes, ...]) -> bool:
         """Whether the file begins with one of these; call it before reading."""
         return self._tail.startswith(marks)
+
+    def first_character(self) -> bytes:
+        """The first one that is no space, as far as it was read; call it before reading."""
+        return self._tail.lstrip()[:1]
 
     def fail(self, what: str, line: int | None = None) -> NoReturn:
         """Raise an error with the message ``{file} line {line}: {what}.``"""

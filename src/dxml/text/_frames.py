@@ -1,18 +1,20 @@
-"""Parquet files and data frames → rows (a dict of columns each)."""
+"""Parquet and Excel files and data frames → rows (a dict of columns each)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
 from dxml.text._files import COMPRESSIONS, check_file
 from dxml.text._rows import Row, check_columns
 
-__all__ = ["read_frame", "read_parquet"]
+__all__ = ["read_excel", "read_frame", "read_parquet"]
 
 _BATCH = 1024  # rows of a Parquet file held at a time
 
@@ -56,6 +58,44 @@ def read_parquet(
             f"{path}: expected a Parquet file, found something else or a damaged one ({error}). "
             "Write or download it again."
         ) from error
+
+
+def read_excel(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
+    """The rows of the first sheet of an Excel file; cells come as they would be read: as texts."""
+    check_file(path)
+    try:
+        openpyxl = import_module("openpyxl")
+    except ImportError:
+        raise DataFormatError(
+            f"{path}: reading Excel needs openpyxl. Install it with: pip install 'dxml[excel]'."
+        ) from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        BadZipFile,
+        openpyxl.utils.exceptions.InvalidFileException,
+    ) as error:
+        raise DataFormatError(
+            f"{path}: expected an Excel file (.xlsx), found something else or a damaged one "
+            f"({error}). Save it again."
+        ) from error
+    with closing(book):
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        header = [_as_text(cell) or "" for cell in next(rows, ())]
+        check_columns(str(path), columns, header)
+        for number, cells in enumerate(rows, start=2):
+            if any(cell is not None for cell in cells):
+                yield f"{path} row {number}", dict(zip(header, map(_as_text, cells), strict=False))
+
+
+def _as_text(cell: Any) -> str | None:
+    """A cell as its reader sees it: 1984 and not 1984.0."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return None if cell is None else str(cell)
 
 
 def read_frame(

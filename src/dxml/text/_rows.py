@@ -3,11 +3,12 @@
 ========  ============================  =====================================================
 format    suffix                        a row
 ========  ============================  =====================================================
-jsonl     .jsonl .ndjson .json          a line: one JSON object
+jsonl     .jsonl .ndjson .json          a line: one JSON object; or all in one JSON array
 csv       .csv                          columns named in the first line; fields quoted with "
                                         where they hold a comma; or all with ; for the comma
 tsv       .tsv .tab                     the same with a tab for the comma
 parquet   .parquet .pq                  read by `dxml.text._frames`
+excel     .xlsx .xlsm                   likewise: the first sheet, columns named in its first row
 ========  ============================  =====================================================
 
 Text files may also be compressed: .gz, .bz2, .xz. Blank lines are skipped.
@@ -21,7 +22,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -30,9 +31,20 @@ from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mea
 from dxml.progress import SILENT, Progress
 from dxml.text._files import STDIN, TextFile, open_text, plain_suffix
 
-__all__ = ["Problems", "Row", "TableFormat", "check_columns", "read_rows", "recognise"]
+__all__ = [
+    "PlainText",
+    "Problems",
+    "Row",
+    "TableFormat",
+    "array_rows",
+    "check_columns",
+    "json_rows",
+    "read_rows",
+    "read_text",
+    "recognise",
+]
 
-TableFormat = Literal["jsonl", "csv", "tsv", "parquet"]
+TableFormat = Literal["jsonl", "csv", "tsv", "parquet", "excel"]
 Row = dict[str, Any]
 _SUFFIXES: dict[str, TableFormat] = {
     ".jsonl": "jsonl",
@@ -43,6 +55,8 @@ _SUFFIXES: dict[str, TableFormat] = {
     ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
 _UNDECODED = re.compile("[\udc80-\udcff]")  # how "surrogateescape" decodes an invalid byte
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -80,7 +94,8 @@ def recognise(path: Path, format: str | None = None) -> TableFormat:
             return _SUFFIXES[suffix]
         remedy = advise(
             f"Say format=, one of {', '.join(known)}.",
-            "The name of a table of texts ends in .jsonl, .csv, .tsv or .parquet.",
+            "The name of a table of texts ends in .jsonl, .json, .csv, .tsv, .xlsx or .parquet; "
+            "texts that are no table are files .txt, a folder of them, or - for standard input.",
         )
         raise DataFormatError(
             f"{path}: the format cannot be told from the suffix {suffix!r}. {remedy}"
@@ -95,23 +110,30 @@ def read_rows(
     format: TableFormat = "jsonl",
     *,
     columns: tuple[str, ...] = (),
+    lines: bool = False,
     encoding: str = "utf-8",
     problems: Problems | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[str, Row]]:
     """The good rows of a file, each with its location for error messages (file and line).
 
-    The file must have all `columns`; single JSON lines may lack some.
+    The file must have all `columns`; single JSON lines may lack some. Standard input that is no
+    JSON is plain text.
     """
     problems = Problems() if problems is None else problems
     decoder = _decoder(encoding)
     with open_text(path, progress) as file:
         _check_mark(file, encoding)
-        lines = _lines(file, decoder)
-        if format == "jsonl":
-            yield from _json_rows(file, lines, columns, encoding, problems)
+        first, source, found = file.first_character(), str(file.path), _lines(file, decoder)
+        if format != "jsonl":
+            yield from _separated_rows(file, found, format, columns, encoding, problems)
+        elif first == b"[":
+            yield from array_rows("\n".join(found), source, problems, columns, encoding)
+        elif first == b"{" or str(path) != STDIN:
+            numbered = ((file.line, line) for line in found)
+            yield from json_rows(numbered, source, columns, encoding, problems)
         else:
-            yield from _separated_rows(file, lines, format, columns, encoding, problems)
+            yield from _plain_rows(file, found, STDIN, lines, encoding)
 
 
 def check_columns(where: str, wanted: tuple[str, ...], present: list[str]) -> None:
@@ -184,19 +206,91 @@ def _undecoded(text: str, encoding: str) -> str | None:
     )
 
 
-def _json_rows(
-    file: TextFile,
-    lines: Iterator[str],
+class PlainText(Row):
+    """A row that stands for any column of texts, as it is all there is."""
+
+    def as_row(self, where: str, text: str, labels: str | None, id: str) -> Row:
+        """With text and id in the columns that are asked for."""
+        if labels is not None:
+            raise DataFormatError(
+                f"{where}: plain text has no labels, and so no column {labels!r}. "
+                "Give a table, such as a CSV file."
+            )
+        return {text: self["text"], id: self["id"]}
+
+
+def read_text(
+    path: Path, name: str, lines: bool, encoding: str, progress: Progress = SILENT
+) -> Iterator[tuple[str, Row]]:
+    """A file of plain text as one text, or each of its lines as one; an empty file is one too."""
+    if not path.stat().st_size:
+        yield str(path), PlainText(text="", id=name)
+        return
+    decoder = _decoder(encoding)
+    with open_text(path, progress) as file:
+        _check_mark(file, encoding)
+        yield from _plain_rows(file, _lines(file, decoder), name, lines, encoding)
+
+
+def _plain_rows(
+    file: TextFile, found: Iterator[str], name: str, lines: bool, encoding: str
+) -> Iterator[tuple[str, Row]]:
+    whole = []
+    for line in found:
+        if problem := _undecoded(line, encoding):
+            file.fail(problem, file.line)
+        if not lines:
+            whole.append(line)
+        elif line.strip():
+            yield f"{file.path} line {file.line}", PlainText(text=line, id=f"{name}:{file.line}")
+    if not lines:
+        yield str(file.path), PlainText(text="\n".join(whole).strip("\n"), id=name)
+
+
+def array_rows(
+    text: str,
+    source: str,
+    problems: Problems,
+    columns: tuple[str, ...] = (),
+    encoding: str = "utf-8",
+) -> Iterator[tuple[str, Row]]:
+    """The objects of a JSON array; a text in it is a row with the column ``text``."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problem = _undecoded(text, encoding) or f"expected a JSON array ({error}). Correct it"
+        raise DataFormatError(f"{source}: {problem}.") from None
+    seen: set[str] = set()
+    for number, row in enumerate(found, start=1):
+        where = f"{source} row {number}"
+        if isinstance(row, str):
+            row = {"text": row}
+        if not isinstance(row, dict):
+            kind = type(row).__name__
+            problems.add(where, f"expected a JSON object such as {{...}}, found a {kind}")
+        elif wrong := _undecoded("".join(map(str, row.values())), encoding):
+            problems.add(where, wrong)
+        else:
+            seen.update(row)
+            yield where, row
+    if seen:
+        check_columns(source, columns, sorted(seen))
+
+
+def json_rows(
+    lines: Iterable[tuple[int, str]],
+    source: str,
     columns: tuple[str, ...],
     encoding: str,
     problems: Problems,
 ) -> Iterator[tuple[str, Row]]:
+    """The objects of numbered lines."""
     seen: set[str] = set()
     n_rows = 0
-    for line in lines:
+    for line_number, line in lines:
         if not line.strip():
             continue
-        where = f"{file.path} line {file.line}"
+        where = f"{source} line {line_number}"
         row, problem = _parse_json(line, encoding)
         if row is None:
             problems.add(where, problem)
@@ -205,10 +299,10 @@ def _json_rows(
         if n_rows <= _ROWS_TO_CHECK:
             seen.update(row)
         if n_rows == _ROWS_TO_CHECK:
-            check_columns(str(file.path), columns, sorted(seen))
+            check_columns(source, columns, sorted(seen))
         yield where, row
     if 0 < n_rows < _ROWS_TO_CHECK:
-        check_columns(str(file.path), columns, sorted(seen))
+        check_columns(source, columns, sorted(seen))
 
 
 def _parse_json(line: str, encoding: str) -> tuple[Row | None, str]:

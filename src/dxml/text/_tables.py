@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,16 @@ from typing import Any
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
-from dxml.text._frames import read_frame, read_parquet
-from dxml.text._rows import Problems, Row, TableFormat, read_rows, recognise
+from dxml.text._frames import read_excel, read_frame, read_parquet
+from dxml.text._plain import is_plain, read_plain
+from dxml.text._rows import (
+    PlainText,
+    Problems,
+    Row,
+    TableFormat,
+    read_rows,
+    recognise,
+)
 
 __all__ = [
     "Cells",
@@ -35,6 +44,7 @@ __all__ = [
 SEPARATORS = (";", "|")
 """Label separators, tried in this order where a cell holds all labels and none is given."""
 
+_ID = "id"  # of plain texts, where no column of ids is asked for
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -111,6 +121,7 @@ def read_table(
     id: str | None = None,
     *,
     format: TableFormat | None = None,
+    lines: bool = False,
     encoding: str = "utf-8",
     label_separator: str | None = None,
     skip_bad_rows: bool = False,
@@ -121,9 +132,11 @@ def read_table(
     Parameters
     ----------
     source : path, frame or dict of lists
-        A file of JSON lines, CSV, TSV or Parquet; text files may end in .gz, .bz2 or .xz too. A
-        field of JSON lines may be missing here and there, but not in all of the first 1,000. A
-        frame is one of pandas or polars, or an Arrow table.
+        A file of JSON lines, a JSON array, CSV, TSV, Excel or Parquet; text files may end in .gz,
+        .bz2 or .xz too. A field of JSON lines may be missing here and there, but not in all of the
+        first 1,000. A frame is one of pandas or polars, or an Arrow table. A file .txt, a folder of
+        such files and ``"-"``, standard input, are texts without a table; their ids are the names
+        of the files.
     text : str or sequence of str
         The column with the text; several columns are joined by line feeds.
     labels : str, optional
@@ -131,8 +144,10 @@ def read_table(
         or Python list in brackets, or labels with a separator between them.
     id : str, optional
         A column that names the rows.
-    format : {"jsonl", "csv", "tsv", "parquet"}, optional
+    format : {"jsonl", "csv", "tsv", "parquet", "excel"}, optional
         Needed only where the suffix is not that of a known format.
+    lines : bool
+        Whether each line of plain text is a text by itself.
     encoding : str
         Of a text file.
     label_separator : str, optional
@@ -153,12 +168,22 @@ def read_table(
     wanted = (*texts, *(name for name in (labels, id) if name is not None))
     problems = Problems(skip_bad_rows)
     rows = open_rows(
-        source, wanted, format=format, encoding=encoding, problems=problems, progress=progress
+        source,
+        wanted,
+        format=format,
+        lines=lines,
+        encoding=encoding,
+        problems=problems,
+        progress=progress,
     )
     columns = Cells(texts, labels, id, listed=label_separator is None)
     good: list[int] = []
+    plain: list[str] = []
     for where, row in rows:
         number = len(good) + problems.count
+        if isinstance(row, PlainText):
+            plain.append(row["id"])
+            row = row.as_row(where, texts[0], labels, id or _ID)
         try:
             columns.add(row)
             good.append(number)
@@ -169,7 +194,7 @@ def read_table(
     return TextTable(
         texts=tuple(columns.texts),
         labels=None if labels is None else split_labels(columns.labels, label_separator),
-        ids=None if id is None else tuple(columns.ids),
+        ids=tuple(plain) or (None if id is None else tuple(columns.ids)),
         skipped=problems.count,
         problems=tuple(problems.messages),
         rows=tuple(good) if problems.count else None,
@@ -183,6 +208,7 @@ def read_blocks(
     *,
     id_if_there: bool = False,
     size: int = 2048,
+    lines: bool = False,
     encoding: str = "utf-8",
     skip_bad_rows: bool = False,
 ) -> Iterator[TextTable]:
@@ -200,7 +226,7 @@ def read_blocks(
     wanted = texts if id is None or id_if_there else (*texts, id)
     problems, done = Problems(skip_bad_rows), 0
     optional = (id,) if id is not None and id_if_there else ()
-    rows = open_rows(source, wanted, optional, encoding=encoding, problems=problems)
+    rows = open_rows(source, wanted, optional, lines=lines, encoding=encoding, problems=problems)
     columns: Cells | None = None
     good: list[int] = []
 
@@ -212,8 +238,11 @@ def read_blocks(
 
     named, told = id, 0
     for where, row in rows:
+        if isinstance(row, PlainText):
+            named = named or _ID
+            row = row.as_row(where, texts[0], None, named)
         if columns is None:
-            if done == 0 and id_if_there and id not in row:
+            if done == 0 and id_if_there and id not in row and named != _ID:
                 named = None
             columns = Cells(texts, None, named, listed=False)
         number = done + len(good) + problems.count
@@ -237,6 +266,7 @@ def open_rows(
     optional: tuple[str, ...] = (),
     *,
     format: TableFormat | None = None,
+    lines: bool = False,
     encoding: str = "utf-8",
     problems: Problems | None = None,
     progress: Progress = SILENT,
@@ -248,11 +278,21 @@ def open_rows(
     if not isinstance(source, str | Path):
         return read_frame(source, wanted, optional)
     path = Path(source)
+    if format is None and is_plain(source):
+        return read_plain(path, lines=lines, encoding=encoding, progress=progress)
     chosen = recognise(path, format)
+    if chosen == "excel":
+        return read_excel(path, wanted)
     if chosen == "parquet":
         return read_parquet(path, wanted, optional, progress)
     return read_rows(
-        path, chosen, columns=wanted, encoding=encoding, problems=problems, progress=progress
+        path,
+        chosen,
+        columns=wanted,
+        lines=lines,
+        encoding=encoding,
+        problems=problems,
+        progress=progress,
     )
 
 
@@ -296,13 +336,18 @@ def _fail(column: str, expected: str, value: Any) -> WrongType:
 
 
 def _characters(column: str, value: str) -> str:
-    """Refuse halves of characters, which JSON and frames can hold, but no UTF-8 file or answer."""
-    if not value.isascii() and (found := _HALF.search(value)):
+    """In Unicode's normal form; an é of two characters is the é of one.
+
+    Halves of characters, which JSON and frames can hold, but no UTF-8 file or answer, are refused.
+    """
+    if value.isascii():
+        return value
+    if found := _HALF.search(value):
         raise WrongType(
             f"expected characters in column {column!r}, found half of one, {found.group()!a} "
             "without the other half of its pair. Correct the cell"
         )
-    return value
+    return unicodedata.normalize("NFC", value)
 
 
 def _text(column: str, value: Any) -> str:
