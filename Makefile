@@ -88,6 +88,8 @@ docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, fro
 	$(BIN)/python benchmarks/teaching.py --page
 	$(BIN)/python benchmarks/large_twins.py --page
 	$(BIN)/python benchmarks/twins.py --page
+	$(BIN)/python benchmarks/ray_scaling.py --page
+	$(BIN)/python benchmarks/cluster_plan.py --page
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

@@ -16,7 +16,6 @@ import pytest
 import scipy.sparse as sp
 
 from dxml import TextTagger
-from dxml._cli.predict import _gathered
 from dxml.data import make_planted, write
 from dxml.data._formats import read_blocks as feature_blocks
 from dxml.joint import Joint
@@ -178,14 +177,6 @@ def test_endless_input_is_answered_as_it_goes_and_ends_with_its_reader(models: P
     with process.stderr:
         assert b"Traceback" not in process.stderr.read()
     assert private[9] < private[3] + 20_000, private
-
-
-def test_blocks_are_joined_where_they_go_to_a_cluster() -> None:
-    blocks = [DATA.X[:3], DATA.X[3:5], DATA.X[5:10], DATA.X[10:11]]
-    joined = list(_gathered(iter(blocks), 4))
-    assert [block.shape[0] for block in joined] == [5, 5, 1]
-    assert (sp.vstack(joined) != DATA.X[:11]).nnz == 0
-    assert list(_gathered(iter(blocks), 1)) == blocks
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "npz"])

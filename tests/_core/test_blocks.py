@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._core.blocks import cut, cut_rows, run_blocks, running_on, spread
+from dxml._core.blocks import cut, cut_rows, run_blocks, run_pairs, running_on, spread
 
 
 class Noting:
@@ -49,7 +49,20 @@ def test_blocks_are_made_when_their_turn_comes() -> None:
             yield block
 
     results = run_blocks(add, (0,), blocks())
-    assert next(results) == 0 and made == [0, 1]
+    assert next(results) == 0 and made == [0]
+
+
+def test_an_item_stays_with_its_result() -> None:
+    """Also where a runner asks for blocks before it gives results."""
+
+    class Ahead(Noting):
+        def run(self, function: Any, shared: Any, blocks: Any) -> Iterator[Any]:
+            return super().run(function, shared, list(blocks))
+
+    items = ["4", "7", "5"]
+    with running_on(Ahead()):
+        found = run_pairs(add, (10,), items, int)
+        assert list(found) == [("4", 14), ("7", 17), ("5", 15)]
 
 
 @pytest.mark.parametrize("most", [1, 5, 12, 10**6])

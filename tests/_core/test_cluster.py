@@ -1,8 +1,11 @@
-"""A Ray cluster that cannot be had; tests/_ray has the clusters that can."""
+"""A Ray cluster that cannot be had, and a plan for a large one; tests/_ray has real ones."""
 
 from __future__ import annotations
 
+import runpy
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,3 +24,51 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch: pytest.Monkey
     message = r"^Ray is not installed. Install it: pip install 'dxml\[ray\]'.$"
     with pytest.raises(ClusterError, match=message), open_cluster("local"):
         pass
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def plan() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks" / "cluster_plan.py"))
+
+
+def played(plan: dict[str, Any], n_machines: int = 1, hours: float = 1e9, **stage: float) -> Any:
+    """A stage of blocks of 100 s, on machines of two cores that move 1 GB a second."""
+    blocks = {"blocks": 8, "seconds": 100.0, "sent": 0, "received": 0, "shared": 0, "driver": 0}
+    machine = plan["Machine"](cores=2, memory=1e9, network=1e9, hours_between_failures=hours)
+    rates = plan["Rates"](1, 1, 1, 1, 1, copied=1e12, given=1e12)
+    return plan["schedule"](plan["Stage"]("work", **(blocks | stage)), n_machines, machine, rates)
+
+
+def test_a_plan_shares_blocks_out(plan: dict[str, Any]) -> None:
+    assert played(plan)["hours"] * 3600 == pytest.approx(400)
+    assert played(plan, 2)["hours"] * 3600 == pytest.approx(200)
+    assert played(plan, 2)["cores busy"] == pytest.approx(1)
+
+
+def test_a_plan_fetches_what_is_shared_first(plan: dict[str, Any]) -> None:
+    assert played(plan, 2, shared=50e9)["hours"] * 3600 == pytest.approx(250)
+    assert played(plan, 2, shared=50e9)["moved"] == pytest.approx(100e9)
+
+
+def test_a_plan_waits_for_the_command(plan: dict[str, Any]) -> None:
+    """Blocks are taken one after the other, 1000 s each; the first ends at 100 s."""
+    found = played(plan, 2, driver=1000.0)
+    assert found["hours"] * 3600 == pytest.approx(1000 * 8, rel=0.02)
+    assert found["cores busy"] < 0.03
+
+
+def test_a_plan_repeats_the_blocks_of_dead_machines(plan: dict[str, Any]) -> None:
+    quiet, rough = played(plan, 4, blocks=4000), played(plan, 4, hours=10.0, blocks=4000)
+    assert quiet["blocks repeated"] == 0 < rough["blocks repeated"] < 200
+    extra = (rough["hours"] - quiet["hours"]) * 3600 * 8
+    assert 0 < extra < 100 * (rough["blocks repeated"] + 16)
+
+
+@pytest.mark.parametrize("script", ["cluster_plan", "ray_scaling"])
+def test_the_page_has_what_is_stored(script: str) -> None:
+    made = runpy.run_path(str(ROOT / "benchmarks" / f"{script}.py"))
+    page = made["PAGE"].read_text("utf-8")
+    assert f"{made['BEGIN']}\n{made['render']()}\n{made['END']}" in page

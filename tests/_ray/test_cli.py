@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dxml._cli import app
+from dxml._core.cluster import RayCluster
 from dxml._learners import linear_head
 from dxml._neighbors import cosine
 from dxml.joint import Joint
@@ -27,11 +28,11 @@ def dxml(*arguments: object) -> Any:
     return done
 
 
-def write_texts(path: Path) -> Path:
+def write_texts(path: Path, n: int) -> Path:
     """Texts of two words of their labels among others."""
     rng = np.random.default_rng(0)
     with path.open("w") as file:
-        for _ in range(240):
+        for _ in range(n):
             labels = rng.choice(30, 2, replace=False)
             words = [f"label{label}word{i}" for label in labels for i in range(2)]
             words += [f"word{i}" for i in rng.integers(0, 50, 5)]
@@ -47,7 +48,15 @@ def test_train_predict_and_evaluate(
     monkeypatch.setattr(linear_head, "BLOCK_BYTES", 50_000)
     monkeypatch.setattr(_counting, "BLOCK", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
-    table = write_texts(tmp_path / "texts.jsonl")
+    table = write_texts(tmp_path / "texts.jsonl", 240)
+    more = write_texts(tmp_path / "more.jsonl", 2500)  # read in two blocks
+    stages, run = set(), RayCluster.run
+
+    def noted(self: RayCluster, function: Any, shared: Any, blocks: Any) -> Any:
+        stages.add(function.__name__)
+        return run(self, function, shared, blocks)
+
+    monkeypatch.setattr(RayCluster, "run", noted)
     settings = ["--set", "candidates=nearest", "--set", "width=0", "--set", "encoder=none"]
     found = []
     for name, ray in (("here", []), ("there", ["--ray", nodes.address])):
@@ -56,8 +65,10 @@ def test_train_predict_and_evaluate(
             "train", table, "--text", "text", "--labels", "tags", "-m", model, *settings, *ray
         )
         assert "count words" in told.output and "linear head" in told.output
-        dxml("predict", table, "-m", model, "--json", "-o", ranked, "-q", *ray)
+        dxml("predict", more, "-m", model, "--json", "-o", ranked, "-q", *ray)
         scores = json.loads(dxml("evaluate", table, "-m", model, "--json", *ray).output)
         assert scores.pop("seconds") > 0 and scores["P@1"] > 90
         found.append((content(model), ranked.read_text(), scores))
-    assert found[0] == found[1]
+    assert found[0] == found[1] and found[0][1].count("\n") == 2500
+    assert stages >= {"_count_new_terms", "_search_sparse", "_train_block", "_rank_batch"}
+    assert "_rank_texts" in stages

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dxml._core.blocks import run_blocks, running_on, spread
-from dxml._core.cluster import IN_FLIGHT, ray_cluster
+from dxml._core.cluster import IN_FLIGHT, RayCluster, ray_cluster
 from dxml.exceptions import ClusterError, DataFormatError
 
 from .nodes import Nodes
@@ -118,8 +120,39 @@ def test_a_node_with_another_version_is_refused(
 
 def test_a_cluster_that_is_started_for_the_time() -> None:
     with ray_cluster("local") as cluster:
-        assert cluster.n_cores > 0
+        addresses = [node["NodeManagerAddress"] for node in cluster.ray.nodes()]
+        assert addresses == ["127.0.0.1"] and cluster.n_cores > 0
         assert list(run_blocks(lambda _, block: block, (), range(3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:", ":80", "ray"])
+def test_an_address_has_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(ClusterError, match=f"host:port, auto or local, got '{address}'"):
+        ray_cluster(address).__enter__()
+
+
+def test_a_cluster_that_does_not_answer() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=f"no Ray cluster could be reached at '{address}'"):
+            ray_cluster(address).__enter__()
+
+
+def test_a_cluster_without_a_core_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an imitation of Ray whose nodes have all died after a block was given to them."""
+    monkeypatch.setattr("dxml._core.cluster.PATIENCE", 2.0)
+    cancelled: list[str] = []
+    ray = SimpleNamespace(
+        remote=lambda **_: lambda _: SimpleNamespace(remote=lambda *_: "block"),
+        cluster_resources=dict,
+        wait=lambda references, timeout: ([], references),
+        cancel=lambda reference, force: cancelled.append(reference),
+        exceptions=None,
+    )
+    with pytest.raises(ClusterError, match="the Ray cluster has no core left"):
+        list(RayCluster(ray).run(lambda _, block: block, (), range(2)))
+    assert cancelled == ["block"]
 
 
 def test_blocks_inside_a_block_run_where_it_runs(nodes: Nodes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.blocks import running_on
-from dxml._core.cluster import RayCluster, ray_cluster
+from dxml._core.cluster import RayCluster
 from dxml._learners import linear_head
 from dxml._learners.linear_head import fit_linear, label_signs
 from dxml._neighbors import cosine
@@ -35,13 +35,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_head, "BLOCK_BYTES", 50_000)
     monkeypatch.setattr(_counting, "BLOCK", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
-
-
-@pytest.fixture(scope="module")
-def cluster(nodes: Nodes) -> Iterator[RayCluster]:
-    """Connected for all tests of this file; a test says when blocks go there."""
-    with ray_cluster(nodes.address) as cluster, running_on(None):
-        yield cluster
 
 
 def planted() -> tuple[sp.csr_matrix, sp.csr_matrix]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +15,9 @@ from dxml._cli._tables import ENCODING, ID, LINES, SKIP, TEXT, Reading
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
+    from scipy.sparse import csr_matrix
 
+    from dxml.base import Classifier
     from dxml.tagging._tagger import TextTagger
     from dxml.text import TextTable
     from dxml.topk import TopK
@@ -26,7 +27,6 @@ __all__ = ["OutputFormat", "predict"]
 
 TEXTS = 2048  # ranked at a time
 DEEP = 50  # labels a point among which a threshold chooses
-SPREAD_ROWS = 1 << 15  # points ranked at a time on a cluster
 
 
 class OutputFormat(StrEnum):
@@ -130,6 +130,16 @@ class _Wanted:
         return ranking.at_least(self.threshold)
 
 
+def _rank_points(shared: tuple[Classifier, int], X: csr_matrix) -> TopK:
+    estimator, top = shared
+    return estimator.predict_topk(X, top)
+
+
+def _rank_texts(shared: tuple[TextTagger, int], texts: Sequence[str]) -> TopK:
+    tagger, top = shared
+    return tagger.rank(texts, top)
+
+
 def _predict_features(
     data: str,
     model: Path,
@@ -140,6 +150,7 @@ def _predict_features(
     quiet: bool,
 ) -> None:
     from dxml._cli._write import named_rows, write_rows, write_scores
+    from dxml._core.blocks import run_blocks
     from dxml.data._loading import open_blocks
     from dxml.methods import load_model
     from dxml.progress import open_progress
@@ -152,10 +163,11 @@ def _predict_features(
 
         def ranked() -> Iterator[tuple[int, TopK]]:
             done = 0
-            for X in _gathered(open_blocks(data, "test", split, widths), _block_rows()):
-                yield done, wanted.of(estimator.predict_topk(X, depth), estimator.method)
-                done += X.shape[0]
-                stage.advance(X.shape[0])
+            blocks = open_blocks(data, "test", split, widths)
+            for found in run_blocks(_rank_points, (estimator, depth), blocks):
+                yield done, wanted.of(found, estimator.method)
+                done += len(found)
+                stage.advance(len(found))
 
         if format == OutputFormat.npz:
             assert output is not None
@@ -188,6 +200,7 @@ def _predict_texts(
     quiet: bool,
 ) -> None:
     from dxml._cli._write import Row, named_rows, write_rows, write_scores
+    from dxml._core.blocks import run_pairs
     from dxml.progress import open_progress
     from dxml.tagging._tagger import TextTagger
 
@@ -201,9 +214,13 @@ def _predict_texts(
 
         def ranked() -> Iterator[tuple[TextTable, TopK, set[int]]]:
             nonlocal n_texts, n_mute
-            for table in reading.read_blocks(data, columns, max(_block_rows(), TEXTS)):
+            tables = reading.read_blocks(data, columns, TEXTS)
+            found = run_pairs(
+                _rank_texts, (tagger, wanted.depth), tables, lambda table: table.texts
+            )
+            for table, ranking in found:
                 mute = set(tagger.nothing_known(table.texts))
-                ranking = wanted.of(tagger.rank(table.texts, wanted.depth), "joint")
+                ranking = wanted.of(ranking, "joint")
                 yield table, ranking, mute
                 n_texts += len(table)
                 n_mute += len(mute)
@@ -231,27 +248,6 @@ def _predict_texts(
     if n_mute:
         found = f"no word of {n_mute:,} of {n_texts:,} texts is known"
         typer.echo(f"{found}: their labels are only frequent ones", err=True)
-
-
-def _block_rows() -> int:
-    """Points that are ranked at a time, at least: many where they are shared among machines."""
-    from dxml._core.blocks import spread
-
-    return SPREAD_ROWS if spread() else 1
-
-
-def _gathered(blocks: Iterator[sp.csr_matrix], least: int) -> Iterator[sp.csr_matrix]:
-    """Blocks joined until they have this many rows."""
-    import scipy.sparse as sp
-
-    held: list[sp.csr_matrix] = []
-    for block in blocks:
-        held.append(block)
-        if sum(each.shape[0] for each in held) >= least:
-            yield held[0] if len(held) == 1 else sp.csr_matrix(sp.vstack(held, format="csr"))
-            held = []
-    if held:
-        yield held[0] if len(held) == 1 else sp.csr_matrix(sp.vstack(held, format="csr"))
 
 
 def _check_parents(tagger: TextTagger, format: OutputFormat) -> None:

@@ -6,6 +6,7 @@ failed. Results come in the order of the blocks, and so do not depend on where t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,12 +17,22 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["BLOCK_BYTES", "Runner", "cut", "cut_rows", "run_blocks", "running_on", "spread"]
+__all__ = [
+    "BLOCK_BYTES",
+    "Runner",
+    "cut",
+    "cut_rows",
+    "run_blocks",
+    "run_pairs",
+    "running_on",
+    "spread",
+]
 
 BLOCK_BYTES = 1 << 24
 """Of a block, and of its result: the most that is sent to a cluster, or comes back, in one piece.
 An item that is larger than that is a block of its own."""
 
+Item = TypeVar("Item")
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
@@ -76,11 +87,35 @@ def run_blocks(
     >>> list(run_blocks(lambda shared, block: shared[0] * block, (10,), [1, 2, 3]))
     [10, 20, 30]
     """
-    runner, waiting = _runner.get(), iter(blocks)
+    runner = _runner.get()
+    if runner is None:
+        return (function(shared, block) for block in blocks)
+    waiting = iter(blocks)
     first = list(islice(waiting, 2))
-    if runner is None or len(first) < 2:
-        return (function(shared, block) for block in chain(first, waiting))
+    if len(first) < 2:
+        return (function(shared, block) for block in first)
     return runner.run(function, shared, chain(first, waiting))
+
+
+def run_pairs(
+    function: Callable[[Any, Block], Result],
+    shared: tuple[Any, ...],
+    items: Iterable[Item],
+    block_of: Callable[[Item], Block],
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with the result of its block, as `run_blocks` gives it.
+
+    >>> list(run_pairs(lambda _, block: block + 1, (), ["2", "5"], int))
+    [('2', 3), ('5', 6)]
+    """
+    waiting: deque[Item] = deque()
+
+    def blocks() -> Iterator[Block]:
+        for item in items:
+            waiting.append(item)
+            yield block_of(item)
+
+    return ((waiting.popleft(), result) for result in run_blocks(function, shared, blocks()))
 
 
 def cut(

@@ -8,6 +8,7 @@ of a machine that died are run again by Ray, from the same arguments.
 from __future__ import annotations
 
 import os
+import socket
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ AHEAD = 2  # blocks a core that were given to the cluster and whose results were
 IN_FLIGHT = AHEAD * 2 * BLOCK_BYTES
 """Bytes of blocks and results a core that exist at a time, at most."""
 RETRIES = 5  # times that a block is run again after its process or machine died
+ANSWER = 10.0  # seconds in which a cluster must answer
 PATIENCE = 60.0  # seconds without a core in the cluster, after which we give up
 
 Result = TypeVar("Result")
@@ -124,7 +126,7 @@ class RayCluster:
             if isinstance(error.cause, DxmlError):
                 raise error.cause from None
             raise
-        except (errors.RaySystemError, errors.ObjectLostError, errors.RayError) as error:
+        except errors.RayError as error:
             raise ClusterError(
                 f"a block of work was lost {RETRIES + 1} times on the Ray cluster "
                 f"({type(error).__name__}). Its machines may be short of memory."
@@ -184,16 +186,14 @@ def ray_cluster(address: str) -> Iterator[RayCluster]:
         ``local``: one is started here for the time, with as many processes as there are cores.
     """
     ray = _imported(address)
+    _check_address(address)
     settings = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         settings |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         ray.init(address=address, **settings)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ClusterError(
-            f"no Ray cluster could be reached at {address!r} ({_first_line(error)}). Start one "
-            "with `ray start --head`, or say 'local'."
-        ) from error
+        raise _not_reached(address, error) from error
     try:
         cluster = RayCluster(ray)
         _check_nodes(cluster)
@@ -201,6 +201,26 @@ def ray_cluster(address: str) -> Iterator[RayCluster]:
             yield cluster
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Whether anything answers there; Ray itself would try for minutes."""
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ClusterError(f"a Ray cluster is named by host:port, auto or local, got {address!r}.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER).close()
+    except OSError as error:
+        raise _not_reached(address, error) from error
+
+
+def _not_reached(address: str, error: Exception) -> ClusterError:
+    return ClusterError(
+        f"no Ray cluster could be reached at {address!r} ({_first_line(error)}). Start one with "
+        "`ray start --head`, or say 'local'."
+    )
 
 
 def _imported(address: str) -> Any:

@@ -1,0 +1,414 @@
+"""What 100 million points and 10 million labels would take on a Ray cluster.
+
+    python benchmarks/cluster_plan.py            # stored as results/cluster-plan.json
+    python benchmarks/cluster_plan.py --page     # docs/guide/cluster.md's tables from that
+
+The rates of one core are measured here, on generated data of several sizes. The plan applies them
+to the size that is asked for: blocks are cut as `dxml._core.blocks` cuts them and given to cores as
+`dxml._core.cluster` gives them, two a core at a time, results taken in the order of the blocks by
+one process, which also makes and merges them. Machines die at random; their blocks begin again
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml._core.blocks import BLOCK_BYTES, run_blocks
+from dxml._core.cluster import AHEAD, ray_cluster
+from dxml._core.threads import threads
+from dxml._learners.linear_head import SIGN_BYTES, WEIGHT_BYTES, fit_linear, label_signs
+from dxml._neighbors.cosine import SEARCHED, Neighbours, unit_rows
+from dxml.base import Classifier
+from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.data._pseudo_texts import make_texts
+from dxml.text._counting import LETTER_BYTES
+from dxml.text._features import TextFeatures
+
+ROOT = Path(__file__).parents[1]
+STORED, PAGE = ROOT / "benchmarks/results/cluster-plan.json", ROOT / "docs/guide/cluster.md"
+BEGIN, END = "<!-- plan: made by benchmarks/cluster_plan.py -->", "<!-- end of plan -->"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be trained."""
+
+    n_points: float = 1e8
+    n_labels: float = 1e7
+    n_features: float = 2e6
+    words: int = 80  # features of a point
+    letters: int = 600  # of a text
+    carried: int = 5  # labels of a point
+    negatives: int = 200  # labels on a point's shortlist
+    postings: int = 4000  # points with a feature that is searched by, at most
+    fits: int = 5  # of the linear heads: the last, and four trials of half as many passes
+    passes: int = 6 + 4 * 3  # in all fits
+    weights: int = 300  # of a label that stay after pruning
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One of the cluster; the command runs on such a one too."""
+
+    cores: int = 16
+    memory: float = 256e9  # bytes
+    network: float = 1.25e9  # bytes a second
+    hours_between_failures: float = 100.0
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of one core, measured.
+
+    Attributes
+    ----------
+    texts : letters a second, learnt as words
+    merged : non-zeros a second that the command renumbers and joins
+    search_point : seconds a query and known point, for the pass over all of them
+    search_posting : seconds a query and posting
+    heads : multiplications a second: signs × non-zeros × passes
+    copied : bytes a second that the command gives away and takes back
+    given : blocks a second that the command gives away, without their bytes
+    """
+
+    texts: float
+    merged: float
+    search_point: float
+    search_posting: float
+    heads: float
+    copied: float
+    given: float
+
+
+def quickest(work: Callable[[], object], times: int = 3) -> float:
+    """Seconds that this process spends in the quickest of some runs."""
+    spent = []
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def points_of(n: int, d: int, words: int, seed: int) -> sp.csr_matrix:
+    """Rows of `words` features drawn uniformly: each feature has about n · words / d points."""
+    rng = np.random.default_rng(seed)
+    indices = rng.integers(0, d, n * words, dtype=np.int32)
+    values = rng.random(n * words, dtype=np.float32)
+    X = sp.csr_matrix((values, indices, np.arange(n + 1) * words), shape=(n, d))
+    X.sum_duplicates()
+    return unit_rows(X)
+
+
+def search_rates() -> tuple[float, float, list[Row]]:
+    """Seconds a point and seconds a posting, by least squares over several shapes."""
+    found, rows = [], []
+    for n, d in ((100_000, 20_000), (400_000, 20_000), (400_000, 200_000), (1_600_000, 200_000)):
+        X = points_of(n, d, 20, 0)
+        index, queries = Neighbours(X), X[:64]
+        per_feature = np.diff(index.columns.starts)
+        postings = float(per_feature[queries.indices].sum()) / queries.shape[0]
+        seconds = quickest(lambda i=index, q=queries: i.search(q, 101)) / queries.shape[0]
+        found.append((n, postings, seconds))
+        rows.append({"points": n, "postings": postings, "seconds": seconds})
+    table = np.array(found)
+    scale = 1 / table[:, 2]  # so that the error is relative
+    solved, *_ = np.linalg.lstsq(table[:, :2] * scale[:, None], np.ones(len(table)), rcond=None)
+    return float(solved[0]), float(solved[1]), rows
+
+
+def head_rate() -> float:
+    """Multiplications a second of the linear heads."""
+    n, n_labels, per = 20_000, 2_000, 100
+    X = points_of(n, 50_000, 80, 1)
+    rng = np.random.default_rng(2)
+    drawn = rng.integers(0, n_labels, (n, per), dtype=np.int32)
+    ends = np.arange(n + 1) * per
+    shortlist = sp.csr_matrix((np.ones(drawn.size, bool), drawn.ravel(), ends), (n, n_labels))
+    shortlist.sum_duplicates()
+    own = sp.csr_matrix((np.ones(n, bool), drawn[:, 0], np.arange(n + 1)), (n, n_labels))
+    signs = label_signs(own, shortlist)
+    passes = 3
+    seconds = quickest(lambda: fit_linear(X, signs, max_iter=passes))
+    return float(signs.nnz * (X.nnz / n) * passes / seconds)
+
+
+def measure() -> tuple[Rates, list[Row]]:
+    with threads(1):
+        texts = make_texts(10_000).texts
+        letters = sum(map(len, texts))
+        seconds = quickest(lambda: TextFeatures().fit_transform(texts))
+        X = points_of(50_000, 100_000, 80, 3)
+        numbers = np.random.default_rng(4).permutation(X.shape[1]).astype(np.int32)
+
+        def merge() -> None:
+            renamed = sp.csr_matrix((X.data, numbers[X.indices], X.indptr), shape=X.shape)
+            renamed.sort_indices()
+            sp.vstack([renamed[:25_000], renamed[25_000:]], format="csr")
+
+        merged = X.nnz / quickest(merge)
+        point, posting, rows = search_rates()
+        rates = Rates(letters / seconds, merged, point, posting, head_rate(), *ray_rates())
+    return rates, rows
+
+
+def ray_rates() -> tuple[float, float]:
+    """Bytes and blocks that a second of the command gives to Ray and takes back, untouched."""
+    many, large = range(1000), np.ones(1_000_000, dtype=np.float64)
+
+    def back(_: object, block: object) -> object:
+        return block
+
+    def all_of(blocks: Iterable[object]) -> None:
+        for _ in run_blocks(back, (), blocks):
+            pass
+
+    with ray_cluster("local"):
+        all_of(many)
+        given = len(many) / quickest(lambda: all_of(many))
+        n = 40
+        seconds = quickest(lambda: all_of(large for _ in range(n)))
+    return 2 * n * large.nbytes / max(seconds - n / given, 1e-9), given
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Blocks that are alike."""
+
+    name: str
+    blocks: int
+    seconds: float  # of one on a core
+    sent: float  # bytes
+    received: float
+    shared: float  # bytes that every machine needs once
+    driver: float  # seconds of the command a block, beside the bytes
+
+
+def stages(task: Task, rates: Rates) -> list[Stage]:
+    """The CPU parts of a joint model of linear head and votes, in their order, and a prediction."""
+    n, row = task.n_points, row_bytes(task)
+    texts = int(BLOCK_BYTES / (LETTER_BYTES * task.letters))  # of a block
+    nnz = texts * task.words
+    words = Stage(
+        "words",
+        blocks=int(n / texts),
+        seconds=texts * task.letters / rates.texts,
+        sent=texts * task.letters,
+        received=2 * nnz * 8.0,  # counts, and the words themselves
+        shared=0.0,
+        driver=nnz / rates.merged,
+    )
+    near = task.negatives + 1
+    asked = rates.search_point * n + rates.search_posting * task.words * task.postings
+    search = Stage(
+        "search",
+        blocks=int(n / SEARCHED),
+        seconds=SEARCHED * asked,
+        sent=SEARCHED * row,
+        received=SEARCHED * near * 8.0,
+        shared=n * row,
+        driver=0.0,
+    )
+    signs = n * (task.negatives + task.carried) / task.n_labels  # of a label
+    weights = min(signs * task.words, task.n_features)
+    labels = max(1.0, BLOCK_BYTES / (WEIGHT_BYTES * weights + SIGN_BYTES * signs))
+    heads = Stage(
+        "linear heads",
+        blocks=int(task.fits * task.n_labels / labels),
+        seconds=labels * signs * task.words * task.passes / task.fits / rates.heads,
+        sent=labels * signs * SIGN_BYTES,
+        received=labels * (task.weights * 8 + signs * 4),
+        shared=n * row,
+        driver=0.0,
+    )
+    model = n * row + task.n_labels * task.weights * 8
+    rows = Classifier.batch_rows
+    ranking = Stage(
+        "ranking of a million points",
+        blocks=int(1e6 / rows),
+        seconds=rows * asked,
+        sent=rows * row,
+        received=rows * 5 * 8.0,
+        shared=model,
+        driver=0.0,
+    )
+    return [words, search, heads, ranking]
+
+
+def row_bytes(task: Task) -> float:
+    """Of a point: a value and a place a feature; places have 64 bits in a matrix that is large."""
+    return task.words * (12.0 if task.n_points * task.words >= 2**31 else 8.0)
+
+
+def schedule(stage: Stage, n_machines: int, machine: Machine, rates: Rates, seed: int = 0) -> Row:
+    """Play the stage: when each block ends on its core, and when the command has taken it.
+
+    Several blocks are played as one where there are more than 200,000. A machine that dies is
+    replaced at once, fetches what is shared, and its cores begin their blocks again.
+    """
+    group = max(1, -(-stage.blocks // 200_000))
+    n_blocks, seconds = -(-stage.blocks // group), stage.seconds * group
+    fetching = stage.shared / machine.network  # handed on from machine to machine
+    bytes_each = group * (stage.sent + stage.received)
+    own = bytes_each / min(machine.network, rates.copied) + group * (stage.driver + 1 / rates.given)
+    rng = np.random.default_rng(seed)
+    between = machine.hours_between_failures * 3600 / n_machines
+    n_cores = n_machines * machine.cores
+    free = [(fetching, core) for core in range(n_cores)]
+    running = np.full(n_cores, -1)
+    ends, taken, done = np.zeros(n_blocks), np.zeros(n_blocks), 0
+    failure, repeated = fetching + rng.exponential(between), 0
+
+    def take(until: int) -> None:
+        nonlocal done
+        while done < until:
+            before = taken[done - 1] if done else 0.0
+            taken[done] = max(before + own, ends[done])
+            done += 1
+
+    for block in range(n_blocks):
+        while free[0][0] > failure:
+            dead = int(rng.integers(n_machines)) * machine.cores
+            for place, (end, core) in enumerate(free):
+                if dead <= core < dead + machine.cores and end > failure:
+                    free[place] = (failure + fetching + seconds, core)
+                    ends[running[core]] = free[place][0]
+                    repeated += group
+            heapq.heapify(free)
+            failure += rng.exponential(between)
+        ready, core = free[0]
+        take(block - AHEAD * n_cores + 1)
+        start = ready if block < AHEAD * n_cores else max(ready, taken[block - AHEAD * n_cores])
+        running[core], ends[block] = block, start + seconds
+        heapq.heapreplace(free, (start + seconds, core))
+    take(n_blocks)
+    total = float(taken[-1])
+    return {
+        "stage": stage.name,
+        "machines": n_machines,
+        "hours": total / 3600,
+        "cores busy": n_blocks * seconds / (total * n_cores),
+        "blocks": stage.blocks,
+        "blocks repeated": repeated,
+        "moved": stage.blocks * (stage.sent + stage.received) + n_machines * stage.shared,
+    }
+
+
+def memory(task: Task, machine: Machine) -> list[Row]:
+    """What lies where, in bytes: with the command, and with every machine."""
+    points, near = task.n_points * row_bytes(task), task.negatives + 1
+    signs = task.n_points * (task.negatives + task.carried)
+    held = [
+        ("the points, by point", points, points),
+        ("the points, by feature", points, points),
+        ("neighbours of all points", task.n_points * near * 8.0, 0.0),
+        ("shortlists", signs * 9.0, 0.0),  # 64-bit places and a truth value
+        ("signs and multipliers", signs * 13.0, 0.0),  # 64-bit places
+        ("weights", task.n_labels * task.weights * 8.0, 0.0),
+        ("sums of a search", 0.0, 4.0 * task.n_points * machine.cores),
+    ]
+    return [{"what": what, "command": own, "machine": each} for what, own, each in held]
+
+
+def plan(rates: Rates, search: list[Row], note: str) -> Row:
+    task, machine = Task(), Machine()
+    played = [
+        schedule(stage, count, machine, rates)
+        for stage in stages(task, rates)
+        for count in (8, 32, 128)
+    ]
+    return {
+        "command": "python benchmarks/cluster_plan.py",
+        "note": note,
+        "task": asdict(task),
+        "each machine": asdict(machine),
+        "rates": asdict(rates),
+        "measured search": search,
+        "schedule": played,
+        "memory": memory(task, machine),
+        "machine": machine_name(describe_machine()),
+        "versions": describe_versions(),
+        "commit": commit(),
+        "date": date.today().isoformat(),
+    }
+
+
+def render() -> str:
+    """The tables of the page."""
+    stored = json.loads(STORED.read_text("utf-8"))
+    task, machine, rates = stored["task"], stored["each machine"], stored["rates"]
+    counts = sorted({row["machines"] for row in stored["schedule"]})
+    rows = {(row["stage"], row["machines"]): row for row in stored["schedule"]}
+    names = list(dict.fromkeys(row["stage"] for row in stored["schedule"]))
+    heads = "".join(f" {count} machines |" for count in counts)
+    lines = [f"| stage |{heads} blocks | moved |", "|---|" + "---|" * (len(counts) + 2)]
+    for name in names:
+        cells = [
+            f"{rows[name, count]['hours']:.1f} h, {rows[name, count]['cores busy']:.0%}"
+            for count in counts
+        ]
+        last = rows[name, counts[-1]]
+        lines.append(
+            f"| {name} | {' | '.join(cells)} | {last['blocks']:,} | {last['moved'] / 1e12:.1f} TB |"
+        )
+    total = [sum(rows[name, count]["hours"] for name in names[:-1]) for count in counts]
+    lines.insert(-1, f"| training | {' | '.join(f'{hours:.1f} h' for hours in total)} | | |")
+    command, each = (
+        sum(row[where] for row in stored["memory"]) for where in ("command", "machine")
+    )
+    lines += ["", "| in memory | with the command | with each machine |", "|---|---|---|"]
+    for row in stored["memory"]:
+        sizes = [f"{row[where] / 1e9:.0f} GB" for where in ("command", "machine")]
+        lines.append(f"| {row['what']} | {' | '.join(sizes)} |")
+    lines.append(f"| all | {command / 1e9:.0f} GB | {each / 1e9:.0f} GB |")
+    lines += [
+        "",
+        "Hours, and the share of them that the cores have work. "
+        f"{task['n_points'] / 1e6:.0f} million points of {task['words']} features, "
+        f"{task['carried']} labels and {task['negatives']} labels on the "
+        f"shortlist each; machines of {machine['cores']} cores, {machine['memory'] / 1e9:.0f} GB "
+        f"and {machine['network'] * 8 / 1e9:.0f} Gbit/s, one of which fails every "
+        f"{machine['hours_between_failures']:,.0f} hours. Rates of one core: "
+        f"{rates['texts'] / 1e6:.1f} million letters a second, a search of "
+        f"{rates['search_point'] * 1e9:.2f} ns a point and {rates['search_posting'] * 1e9:.1f} ns "
+        f"a posting, {rates['heads'] / 1e6:.0f} million multiplications a second of the linear "
+        f"heads. The command gives {rates['given']:,.0f} blocks and moves "
+        f"{rates['copied'] / 1e9:.1f} GB a second. {stored['note']} "
+        f"`{stored['command']}` on {stored['machine']}, {stored['date']}.",
+    ]
+    return "\n".join(lines)
+
+
+def write_page() -> None:
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--page", action="store_true", help="only write the page's table")
+    parser.add_argument("--note", default="", help="a sentence that is stored, on the machine")
+    options = parser.parse_args()
+    if not options.page:
+        record = plan(*measure(), options.note)
+        STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
