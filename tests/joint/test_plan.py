@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,15 @@ def width(found: Plan) -> int:
 def test_the_shape_of_data() -> None:
     X = sp.csr_matrix(np.eye(4, 3, dtype=np.float32))
     found = shape_of(X, 7, device="cuda", memory=5.0)
-    assert found == Shape(4, 3, 7, True, False, "cuda", 5.0)
+    assert found == Shape(4, 3, 7, True, False, "cuda", 5.0, 0.75)
     assert shape_of(sp.csr_matrix(np.ones((4, 3))), 7, device="cpu", memory=5.0).dense
+
+
+def test_long_rows_get_no_trees() -> None:
+    shape = Shape(20_000, 30_000, 5000, False, False, "cpu", 1e9, 40.0)
+    options = Options(standardised=False, device="cpu", precision="float16", random_state=0)
+    assert "trees" in make_plan(shape, options).parts
+    assert "trees" not in make_plan(replace(shape, per_point=240.0), options).parts
 
 
 def test_every_part_has_its_own_name() -> None:

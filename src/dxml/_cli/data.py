@@ -66,16 +66,18 @@ def convert(
     source: str = typer.Argument(..., metavar="IN", help="A file; the suffix says the format."),
     target: str = typer.Argument(..., metavar="OUT", help="The file to write, likewise."),
 ) -> None:
-    """Read a file in one format and write it in another."""
+    """Read a file in one format and write it in another.
+
+    OUT may be a folder name.dxml: binary, memory-mapped when it is read, and
+    made of text of any size in little memory.
+    """
     from pathlib import Path
 
     from dxml._cli._output import check_folder
-    from dxml.data import read, write
+    from dxml.data._formats import convert as convert_data
     from dxml.data._formats import recognise
 
     recognise(target)
     for path in target.split(","):
         check_folder(Path(path).parent)
-    points = read(source)
-    write(points, target)
-    typer.echo(f"{target}: {points.n_samples:,} points")
+    typer.echo(f"{target}: {convert_data(source, target):,} points")

@@ -27,6 +27,7 @@ __all__ = [
     "is_indicator",
 ]
 
+BLOCK = 1 << 22  # values that are looked at at a time
 _NUMBERS = "buif"  # dtype kinds: bool, unsigned, int, float
 
 
@@ -53,8 +54,8 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
     _check_places("X", given)
     with np.errstate(over="ignore"):
         matrix = sp.csr_matrix(given, dtype=np.float32)
-    if not np.isfinite(matrix.data).all():
-        bad = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
+    bad = _first_not_finite(matrix.data)
+    if bad is not None:
         row = int(np.searchsorted(matrix.indptr, bad, side="right") - 1)
         value = given[row, matrix.indices[bad]] if hasattr(given, "__getitem__") else np.nan
         if np.isfinite(value):
@@ -72,6 +73,15 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
             "Use the same feature space for training and prediction."
         )
     return canonical(matrix)
+
+
+def _first_not_finite(values: npt.NDArray[np.float32]) -> int | None:
+    """Where the first NaN or infinity is; values are looked at in blocks, as they may be many."""
+    for start in range(0, len(values), BLOCK):
+        finite = np.isfinite(values[start : start + BLOCK])
+        if not finite.all():
+            return start + int(np.argmin(finite))
+    return None
 
 
 def check_labels(

@@ -11,6 +11,8 @@ format         path                                        ids, width
                header, a line a point, ``l1,l2 f:v f:v``   largest id seen, unless given
 ``npz``        ``X.npz,Y.npz``, or a folder that holds     as `scipy.sparse.save_npz` writes
                ``X.npz`` and ``Y.npz``                     them; never a pickle
+``mapped``     ``train.dxml``: a folder of plain arrays    from 0; memory-mapped, so that it
+               (`dxml.data._mapped`)                       may be larger than memory
 =============  ==========================================  ==================================
 
 Text may be compressed: add ``.gz``, ``.bz2`` or ``.xz`` to the name. A point without labels starts
@@ -31,17 +33,19 @@ from scipy.sparse import csr_matrix, load_npz
 
 from dxml._core.sparse import canonical
 from dxml.data._dataset import Dataset
+from dxml.data._mapped import is_mapped, read_mapped, write_mapped
 from dxml.data._text import Layout, read_header, read_row_blocks, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
 from dxml.text._files import STDIN, open_text, plain_suffix
 
-__all__ = ["Format", "read", "read_blocks", "read_pair", "recognise", "write"]
+__all__ = ["Format", "convert", "read", "read_blocks", "read_pair", "recognise", "write"]
 
-Format = Literal["repository", "pair", "libsvm", "npz"]
+Format = Literal["repository", "pair", "libsvm", "npz", "mapped"]
 _SUFFIXES: dict[str, Format] = {".txt": "repository", ".svm": "libsvm", ".libsvm": "libsvm"}
 TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of what dxml.text reads
+ROWS = 4096  # of a block of arrays
 LIBSVM_BASES = (1, 0)  # of features, of labels: as the LIBSVM site's multi-label data sets have it
 
 
@@ -52,6 +56,8 @@ def recognise(path: str | Path) -> Format:
     ('repository', 'pair', 'npz')
     """
     text = str(path)
+    if is_mapped(text):
+        return "mapped"
     if Path(text).is_dir():
         return "npz"
     if "," in text and not Path(text).exists():
@@ -115,7 +121,7 @@ def read(
     ----------
     path : str or Path
         A file, two files with a comma between them, or a folder (npz).
-    format : {"repository", "pair", "libsvm", "npz"}, optional
+    format : {"repository", "pair", "libsvm", "npz", "mapped"}, optional
         Needed only where the path does not show the format.
     n_features, n_labels : int, optional
         Width of X and Y; for libsvm only, which has no header. Give them when reading a test file,
@@ -142,6 +148,8 @@ def read(
         _checked_base("feature_base", feature_base, defaults[0]),
         _checked_base("label_base", label_base, defaults[1]),
     )
+    if chosen == "mapped":
+        return read_mapped(path, name)
     if chosen == "npz":
         X, Y = _read_npz(*_two_paths(path, chosen))
     elif chosen == "pair":
@@ -159,13 +167,14 @@ def read_blocks(path: str | Path, n_features: int, n_labels: int) -> Iterator[cs
     Parameters
     ----------
     path : str or Path
-        As for `read`, or ``-``: standard input, in libsvm's format. An npz is read whole.
+        As for `read`, or ``-``: standard input, in libsvm's format. An npz is read whole first.
     n_features, n_labels : int
         Of the data a model was trained on.
     """
     chosen = "libsvm" if str(path) == STDIN else recognise(path)
-    if chosen == "npz":
-        yield read(path).X
+    if chosen in ("npz", "mapped"):
+        X = read(path).X
+        yield from (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
         return
     source = _two_paths(path, chosen)[0] if chosen == "pair" else Path(path)
     with open_text(source) as file:
@@ -181,6 +190,45 @@ def read_blocks(path: str | Path, n_features: int, n_labels: int) -> Iterator[cs
             layout = Layout(True, n_rows, n_columns, n_label_columns)
         for X, _ in read_row_blocks(file, layout):
             yield canonical(X)
+
+
+def convert(source: str | Path, target: str | Path, progress: Progress = SILENT) -> int:
+    """Read a data set in one format and write it in another; its number of points.
+
+    From text to a mapped folder, only a piece of it is in memory at a time.
+    """
+    chosen = recognise(source)
+    if recognise(target) != "mapped" or chosen in ("npz", "mapped"):
+        dataset = read(source, progress=progress)
+        write(dataset, target)
+        return dataset.n_samples
+    return write_mapped(target, _both_blocks(source, chosen, progress))[0]
+
+
+def _both_blocks(
+    path: str | Path, chosen: str, progress: Progress
+) -> Iterator[tuple[csr_matrix | None, csr_matrix | None]]:
+    """Features and labels of a file of text, some points at a time; those of a pair in turn."""
+    if chosen == "pair":
+        x_path, y_path = _two_paths(path, chosen)
+        with open_text(x_path, progress) as file:
+            n_rows, width = read_header(file, "points features")
+            for X, _ in read_row_blocks(file, Layout(False, n_rows, width, 0)):
+                yield X, None
+        with open_text(y_path, progress) as file:
+            n_label_rows, width = read_header(file, "points labels")
+            _check_same_rows(x_path, n_rows, y_path, n_label_rows)
+            layout = Layout(False, n_label_rows, width, 0, pair="label")
+            for Y, _ in read_row_blocks(file, layout):
+                yield None, Y
+        return
+    with open_text(Path(path), progress) as file:
+        if chosen == "libsvm":
+            layout = Layout(True, None, None, None, *LIBSVM_BASES)
+        else:
+            n_rows, width, n_labels = read_header(file, "points features labels")
+            layout = Layout(True, n_rows, width, n_labels)
+        yield from read_row_blocks(file, layout)
 
 
 def _checked_base(what: str, base: int | None, default: int) -> int:
@@ -350,7 +398,9 @@ def write(
     chosen = _chosen(path, format) if format or Path(_folder_like(path)).suffix else "npz"
     if chosen != "libsvm" and (feature_base is not None or label_base is not None):
         raise ParameterError(f"ids in format {chosen!r} start at 0; bases are for libsvm.")
-    if chosen == "npz":
+    if chosen == "mapped":
+        write_mapped(path, [(dataset.X, dataset.Y)])
+    elif chosen == "npz":
         write_npz(dataset, *_two_paths(path, chosen))
     elif chosen == "pair":
         write_pair(dataset, *_two_paths(path, chosen))

@@ -14,6 +14,7 @@ from dxml._core.files import cache_directory
 from dxml.data import _formats as formats
 from dxml.data._built import load_built
 from dxml.data._dataset import Dataset
+from dxml.data._mapped import is_mapped
 from dxml.data._records import read_part
 from dxml.data._registry import REGISTRY, DatasetInfo, TextRecipe, lookup
 from dxml.data._splits import read_split
@@ -294,5 +295,5 @@ def open_blocks(
 def _looks_like_path(data: str | Path) -> bool:
     text = str(data)
     path = Path(text)
-    there = path.is_file() or (path / "X.npz").is_file()
+    there = path.is_file() or is_mapped(path) or (path / "X.npz").is_file()
     return there or isinstance(data, Path) or any(c in text for c in "/\\,.")

@@ -83,7 +83,7 @@ def shape_of(
     """The shape of the data, and whether every label is scored."""
     n, d = X.shape
     every = n * n_labels <= EVERY_LABEL_PAIRS if candidates == "auto" else candidates == "all"
-    return Shape(n, d, n_labels, every, is_dense(X), device, memory)
+    return Shape(n, d, n_labels, every, is_dense(X), device, memory, X.nnz / max(n, 1))
 
 
 def make_plan(shape: Shape, options: Options) -> Plan:

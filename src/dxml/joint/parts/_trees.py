@@ -15,7 +15,7 @@ from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree
 from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
-from dxml.joint._sizes import N_TREES, TREE_LABELS, TREE_POINTS
+from dxml.joint._sizes import N_TREES, TREE_FEATURES, TREE_LABELS, TREE_POINTS
 from dxml.joint.parts.protocol import Named, Options, Part, Query, Settings, Shape, Task
 
 __all__ = ["TreesPart"]
@@ -48,11 +48,12 @@ class TreesPart(Part):
     def plan(
         cls, shape: Shape, options: Options, others: Mapping[str, Settings]
     ) -> Settings | None:
-        """Where rows are sparse, labels are many, and no network has a say."""
+        """Where rows are sparse and short, labels are many, and no network has a say."""
         if options.n_trees is not None:
             return {"n_trees": options.n_trees} if options.n_trees else None
         many = TREE_LABELS[0] <= shape.n_labels <= TREE_LABELS[1]
-        if shape.dense or not many or shape.n_samples > TREE_POINTS:
+        long = shape.n_samples > TREE_POINTS or shape.per_point > TREE_FEATURES
+        if shape.dense or not many or long:
             return None
         return None if {"kernel", "wide", "deep"} & set(others) else {"n_trees": N_TREES}
 

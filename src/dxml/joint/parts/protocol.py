@@ -68,6 +68,8 @@ class Shape:
     device : "cpu" or "cuda"
     memory : float
         Bytes that training may take beside the data.
+    per_point : float
+        Features of a point that are not 0, on average.
     """
 
     n_samples: int
@@ -77,6 +79,7 @@ class Shape:
     dense: bool
     device: str
     memory: float
+    per_point: float = 0.0
 
 
 @dataclass(frozen=True)
