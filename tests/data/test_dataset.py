@@ -82,3 +82,14 @@ def test_rows_and_names_must_fit() -> None:
     named = Dataset(csr_matrix(X), csr_matrix(Y), feature_names=("a", "b", "c"))
     assert named.feature_names == ("a", "b", "c")
     assert repr(named) == "Dataset('', 3 points, 3 features, 4 labels)"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_features_must_be_finite_numbers_of_32_bits(value: float) -> None:
+    with pytest.raises(DataFormatError, match="X must"):
+        Dataset(np.array([[1.0, value]]), np.array([[1]]))
+
+
+def test_graded_labels_are_not_taken_for_true() -> None:
+    with pytest.raises(DataFormatError, match="only 0 and 1, got 3"):
+        Dataset(np.array([[1.0], [2.0]]), np.array([[3], [0]]))

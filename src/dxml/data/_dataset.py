@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from dxml._core.sparse import canonical
+from dxml._core.validation import check_features, check_labels
 from dxml.exceptions import DataFormatError, ParameterError
 
 __all__ = ["Dataset"]
@@ -61,8 +61,8 @@ class Dataset:
                 f"X has {self.X.shape[0]} rows but Y has {self.Y.shape[0]}. "
                 "Give one row of labels for each row of features."
             )
-        object.__setattr__(self, "X", canonical(csr_matrix(self.X, dtype=np.float32)))
-        object.__setattr__(self, "Y", canonical(csr_matrix(self.Y, dtype=np.bool_)))
+        object.__setattr__(self, "X", check_features(self.X))
+        object.__setattr__(self, "Y", check_labels(csr_matrix(self.Y))[0])
         label_names = _check_names("label", self.label_names, self.n_labels)
         feature_names = _check_names("feature", self.feature_names, self.n_features)
         object.__setattr__(self, "label_names", label_names)
