@@ -76,3 +76,27 @@ def test_few_rows_are_done_by_numpy_until_numba_is_here(monkeypatch: pytest.Monk
 
 def test_whether_numba_is_here() -> None:
     assert is_loaded() == ("numba" in sys.modules)
+
+
+LATE = """
+import numpy as np
+from dxml._core.compiled import compiled
+
+@compiled()
+def twice(x):
+    return 2 * x
+
+assert twice(3) == 6
+from dxml._core.packed import as_bits, value_at
+
+@compiled()
+def first(values):
+    return value_at(values, 0)
+
+print(first(as_bits(np.array([1.5], np.float16))))
+"""
+
+
+def test_what_compiled_code_reads_may_be_imported_after_numba(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(LATE, "utf-8")
+    assert run(tmp_path) == "1.5"

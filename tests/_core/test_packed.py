@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 
+from dxml._core.compiled import compiled
 from dxml._core.packed import Packed, as_bits, value_at
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 
 PRECISIONS: list[Precision] = ["float32", "float16", "int8"]
 
 
-@numba.njit
+@compiled()
 def _read_all(values, out):  # type: ignore[no-untyped-def]
     for i in range(len(values)):
         out[i] = value_at(values, i)

@@ -30,7 +30,7 @@ prange = range
 
 _lock = RLock()
 _listeners: list[Callable[[str], None]] = []
-_prepared: list[Callable[[Any], None]] = []
+_prepared: list[Callable[[Any], None]] = []  # and not called yet
 
 
 class Compiled:
@@ -59,6 +59,8 @@ class Compiled:
                         names[name] = found.dispatcher()
                     elif found is prange:
                         names[name] = numba.prange
+                while _prepared:
+                    _prepared.pop()(numba)
                 self._dispatcher = numba.njit(cache=True, **self._options)(self.__wrapped__)
             return self._dispatcher
 
@@ -96,7 +98,7 @@ def when_compiling(tell: Callable[[str], None]) -> None:
 
 
 def when_loaded(prepare: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Have `prepare` called with the module numba before the first loop is compiled."""
+    """Have `prepare` called with the module numba before the next loop is made ready."""
     _prepared.append(prepare)
     return prepare
 
@@ -116,6 +118,4 @@ def _loaded() -> Any:
             pass
 
     register("numba:compile", Telling())
-    for prepare in _prepared:
-        prepare(numba)
     return numba
