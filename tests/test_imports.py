@@ -43,9 +43,9 @@ SMALL, NUMBA = {"scipy"}, {"scipy", "numba"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tagger of a linear head and votes, which needs no torch, and tables for it."""
+    """A tagger of a linear head, label trees and votes, which needs no torch, and tables for it."""
     folder = tmp_path_factory.mktemp("imports")
-    tagger = TextTagger(candidates="nearest", width=0, min_df=1)
+    tagger = TextTagger(candidates="nearest", width=0, n_trees=2, min_df=1)
     tagger.columns = Columns(("text",), "labels")
     tagger.fit(TEXTS, LABELS).save(folder / "model")
     rows = [

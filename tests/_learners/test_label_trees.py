@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 
+from dxml._core.packed import Packed
+from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
 from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree, tree_signs
 from dxml._learners.linear_head import fit_linear
@@ -159,6 +162,31 @@ def test_neither_threads_nor_the_batch_matter() -> None:
     with threads(1):
         assert np.array_equal(tree.scores(X, every), both)
         assert np.array_equal(tree.scores(X[7], every[7]), both[35:40])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+def test_numpy_and_packed_weights_score_alike(
+    precision: Precision, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, for points without anything and labels that are on no tree too."""
+    grown_tree = fit_tree(data.X, data.Y, grown(data))
+    for tree, X in ((some_tree(), some_points()), (grown_tree, data.X[:60])):
+        packed = Packed("tree", pack_sparse("tree", sp.csr_matrix(tree.weights), precision))
+        n_labels = tree.shape.n_labels
+        for more in (0, 2):
+            chosen = np.random.default_rng(8).random((X.shape[0], n_labels + more)) < 0.6
+            if not more:
+                chosen &= tree.shape.leaves >= 0
+            pairs = sp.csr_matrix(chosen)
+            found = []
+            for weights, spared, every_label in product(
+                (packed, packed.unpacked()), (False, True), (False, True)
+            ):
+                monkeypatch.setattr("dxml._learners.label_trees.spare", lambda n, it=spared: it)
+                each = LabelTree(tree.shape, weights, tree.biases)
+                found.append(each.scores(X, pairs, every_label))
+            for scores in found[1:]:
+                assert np.array_equal(scores, found[0])
 
 
 def test_new_features_weigh_nothing() -> None:

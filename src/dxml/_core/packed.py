@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from dxml._core.compiled import when_loaded
 from dxml._core.precision import Precision, precision_of, unpack_sparse
 
-__all__ = ["NO_SCALE", "Packed", "as_bits", "value_at"]
+__all__ = ["NO_SCALE", "Packed", "add_products", "as_bits", "as_csr", "value_at"]
 
 NO_SCALE = np.empty(0, dtype=np.float32)
 """Where numbers have no scale."""
@@ -117,3 +117,47 @@ class Packed:
             values *= np.repeat(self.scale[which], lengths)
         ids = self.indices[kept].astype(np.int32)
         return sp.csr_matrix((values, ids, indptr), shape=(len(which), self.shape[1]))
+
+
+def as_csr(matrix: sp.csr_matrix | Packed) -> sp.csr_matrix:
+    """As float32 in memory."""
+    return matrix.unpacked() if isinstance(matrix, Packed) else matrix
+
+
+def add_products(
+    out: npt.NDArray[np.float32],
+    features: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float32],
+    bounds: tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]],
+    matrix: sp.csr_matrix | Packed,
+    scale: npt.NDArray[np.float32] = NO_SCALE,
+) -> None:
+    """Add the products of one sparse vector with some rows, one feature after the other.
+
+    Features that the vector does not have would add 0; the others are looked up in each row.
+
+    Parameters
+    ----------
+    out : float32 array
+        One number for each of the rows.
+    features, values : arrays
+        Of the vector, in rising order of the features.
+    bounds : (starts, ends)
+        Where each row lies in the arrays of `matrix`; its features are in rising order.
+    matrix : csr_matrix or Packed
+    scale : float32 array
+        Of each of the rows, or `NO_SCALE`.
+    """
+    ids, weights = matrix.indices, matrix.values if isinstance(matrix, Packed) else matrix.data
+    if ids.dtype != features.dtype:  # a row would be converted as a whole to be searched
+        inside = features < matrix.shape[1]
+        features, values = features[inside].astype(ids.dtype), values[inside]
+    found, products = [], [values[:0]]
+    for place, (start, end) in enumerate(zip(*bounds, strict=True)):
+        own = ids[start:end]
+        at = own.searchsorted(features)
+        has = np.flatnonzero(own.take(at, mode="clip") == features) if len(own) else at[:0]
+        numbers = weights[start + at[has]].astype(np.float32)
+        found.append(len(has))
+        products.append(values[has] * (numbers * scale[place] if len(scale) else numbers))
+    np.add.at(out, np.repeat(np.arange(len(found)), found), np.concatenate(products))

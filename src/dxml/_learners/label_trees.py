@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.compiled import compiled, prange
-from dxml._core.sparse import widened
+from dxml._core.compiled import compiled, prange, spare
+from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr, value_at
+from dxml._core.sparse import ranges, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 from dxml._learners.linear_head import fit_linear
@@ -195,14 +198,15 @@ class LabelTree:
     Attributes
     ----------
     shape : TreeShape
-    weights : csr_matrix of shape (n_nodes + n_labels, n_features), float32
+    weights : csr_matrix or Packed of shape (n_nodes + n_labels, n_features)
+        Packed ones are scored as they are; those of the nodes are also held by feature.
     biases : float32 array of shape (n_nodes + n_labels,)
     duals : float32 array or None
         Multipliers where training ended, from which a fit to the same labels may go on.
     """
 
     shape: TreeShape
-    weights: sp.csr_matrix
+    weights: sp.csr_matrix | Packed
     biases: Floats
     duals: Floats | None = field(default=None, repr=False)
 
@@ -218,6 +222,9 @@ class LabelTree:
             Whether most labels of a point are asked for, which another order of work suits.
         """
         out = np.empty(pairs.nnz, dtype=np.float32)
+        if spare(X.shape[0]):
+            self._score_few(X, pairs, every_label, out)
+            return out
         columns = self._columns if every_label else self._node_columns
         n_chunks = max(1, min(X.shape[0], n_threads()))
         _score(
@@ -232,6 +239,7 @@ class LabelTree:
             self.weights.indptr,
             self.weights.indices,
             self.weights.data,
+            self._scale,
             self.biases,
             self.shape.parents,
             self._is_leaf,
@@ -243,9 +251,64 @@ class LabelTree:
         )
         return out
 
+    def _score_few(
+        self, X: sp.csr_matrix, pairs: sp.csr_matrix, every_label: bool, out: Floats
+    ) -> None:
+        """`_score` by numpy: the same additions in the same order, for the nodes that matter."""
+        shape, n_nodes = self.shape, self.shape.n_nodes
+        for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
+            pair = slice(*pairs.indptr[i : i + 2])
+            labels = pairs.indices[pair]
+            leaves = np.full(len(labels), -1, dtype=np.int32)
+            leaves[labels < shape.n_labels] = shape.leaves[labels[labels < shape.n_labels]]
+            known = leaves >= 0
+            nodes = self._up_from(leaves) if known.all() else np.arange(n_nodes)
+            rows = np.concatenate([nodes, n_nodes + labels[known]])
+            margins = self._margins(X.indices[first:last], X.data[first:last], rows, every_label)
+            costs = np.maximum(0, 1 - margins) ** 2
+            of_node, way = np.zeros((2, n_nodes), dtype=np.float32)
+            of_node[nodes] = costs[: len(nodes)]
+            for level in self._levels:
+                way[level] = way[shape.parents[level]] - of_node[level]
+            scores = way[leaves]
+            scores[known] -= costs[len(nodes) :]
+            if not known.all():
+                scores[~known] = way[self._is_leaf].max()
+            out[pair] = scores
+
+    def _margins(
+        self, features: Ids, values: Floats, rows: npt.NDArray[Any], every_label: bool
+    ) -> Floats:
+        """wᵀx + b of one point and some classifiers."""
+        if not every_label:
+            margins = self.biases[rows]
+            bounds = self.weights.indptr[rows], self.weights.indptr[rows + 1]
+            scale = self._scale[rows] if len(self._scale) else NO_SCALE
+            add_products(margins, features, values, bounds, self.weights, scale)
+            return margins
+        columns, margins = self._columns, self.biases.copy()
+        starts, ends = columns.indptr[features], columns.indptr[features + 1]
+        places = ranges(starts, ends)
+        products = np.repeat(values, ends - starts) * columns.data[places]
+        np.add.at(margins, columns.indices[places], products)
+        return margins[rows]
+
+    def _up_from(self, leaves: Ids) -> npt.NDArray[np.intp]:
+        """The nodes on the ways from some leaves to the root."""
+        passed = np.zeros(self.shape.n_nodes, dtype=bool)
+        while len(leaves):
+            passed[leaves] = True
+            leaves = np.unique(self.shape.parents[leaves])
+            leaves = leaves[leaves >= 0]
+        return np.flatnonzero(passed)
+
     def widened(self, n_features: int) -> LabelTree:
         """With more features, which weigh nothing."""
-        return LabelTree(self.shape, widened(self.weights, n_features), self.biases)
+        return LabelTree(self.shape, widened(as_csr(self.weights), n_features), self.biases)
+
+    @property
+    def _scale(self) -> Floats:
+        return self.weights.scale if isinstance(self.weights, Packed) else NO_SCALE
 
     @cached_property
     def _is_leaf(self) -> npt.NDArray[np.bool_]:
@@ -254,14 +317,26 @@ class LabelTree:
         return leaf
 
     @cached_property
+    def _levels(self) -> list[npt.NDArray[np.intp]]:
+        """The nodes below the root, those nearest to it first."""
+        levels, above = [], np.array([0])
+        while len(above):
+            above = np.flatnonzero(np.isin(self.shape.parents, above))
+            levels.append(above)
+        return levels
+
+    @cached_property
     def _node_columns(self) -> sp.csr_matrix:
         """The nodes' weights by feature."""
-        return sp.csr_matrix(self.weights[: self.shape.n_nodes].T)
+        n_nodes = self.shape.n_nodes
+        if isinstance(self.weights, Packed):
+            return sp.csr_matrix(self.weights.rows(np.arange(n_nodes)).T)
+        return sp.csr_matrix(self.weights[:n_nodes].T)
 
     @cached_property
     def _columns(self) -> sp.csr_matrix:
         """All weights by feature."""
-        return sp.csr_matrix(self.weights.T)
+        return sp.csr_matrix(as_csr(self.weights).T)
 
 
 def fit_tree(
@@ -304,7 +379,7 @@ def fit_tree(
     return LabelTree(shape, sp.csr_matrix(weights[:, : X.shape[1]]), biases, ended)
 
 
-@compiled(parallel=True, fastmath=True)
+@compiled(parallel=True)  # added up in order: packed weights score as unpacked ones
 def _score(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -317,6 +392,7 @@ def _score(  # type: ignore[no-untyped-def]
     starts,
     features,
     weights,
+    scale,
     biases,
     parents,
     is_leaf,
@@ -326,7 +402,7 @@ def _score(  # type: ignore[no-untyped-def]
     n_chunks,
     out,
 ):
-    n, n_nodes = indptr.shape[0] - 1, parents.shape[0]
+    n, n_nodes, scaled = indptr.shape[0] - 1, parents.shape[0], scale.shape[0] > 0
     for chunk in prange(n_chunks):
         x = np.zeros(n_features, dtype=np.float32)
         margins = np.empty(n_columns, dtype=np.float32)
@@ -354,8 +430,9 @@ def _score(  # type: ignore[no-untyped-def]
                     margin = margins[row]
                 else:
                     margin = biases[row]
+                    unit = scale[row] if scaled else np.float32(1)
                     for q in range(starts[row], starts[row + 1]):
-                        margin += x[features[q]] * weights[q]
+                        margin += x[features[q]] * (value_at(weights, q) * unit)
                 short = max(np.float32(0), np.float32(1) - margin)
                 out[p] = way[leaves[label]] - short * short
             for j in range(indptr[i], indptr[i + 1]):

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.compiled import compiled, prange, spare
-from dxml._core.packed import NO_SCALE, Packed, value_at
+from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr, value_at
 from dxml._core.random_numba import seeded
 from dxml._core.sparse import append_rows, plain_csr, ranges, widened
 from dxml._core.threads import n_threads
@@ -127,7 +127,7 @@ class LinearHead:
         """All weights, of shape (n_labels, n_features)."""
         rows = self._rows
         if rows.in_order:
-            return widened(_unpacked(rows.stored), rows.n_features)
+            return widened(as_csr(rows.stored), rows.n_features)
         return rows.take(np.arange(self.n_labels))
 
     def rows(self, labels: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
@@ -154,7 +154,7 @@ class LinearHead:
         written behind those there are, until a quarter of all lies idle.
         """
         rows = self._rows
-        before = _unpacked(rows.stored)
+        before = as_csr(rows.stored)
         first, stored = before.nnz, append_rows(before, weights)
         more = (0, n_labels - self.n_labels)
         starts, ends = np.pad(rows.starts, more), np.pad(rows.ends, more)
@@ -191,30 +191,21 @@ class LinearHead:
         return out
 
     def _score_few(self, X: sp.csr_matrix, pairs: sp.csr_matrix, out: Floats) -> None:
-        """`_score_pairs` by numpy: the same additions in the same order.
-
-        Features that a point does not have would add 0; the others are looked up in a label's row.
-        """
+        """`_score_pairs` by numpy: the same additions in the same order."""
         rows = self._rows
-        packed = isinstance(rows.stored, Packed)
-        ids, weights = rows.stored.indices, rows.stored.values if packed else rows.stored.data
-        scale = rows.stored.scale if packed else NO_SCALE
+        scale = rows.stored.scale if isinstance(rows.stored, Packed) else NO_SCALE
         out[:] = OFFSET
         for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
-            features, values = X.indices[first:last], X.data[first:last]
             pair = slice(*pairs.indptr[i : i + 2])
-            labels, found, products = pairs.indices[pair], [], [values[:0]]
-            for label, start, end in zip(
-                labels, rows.starts[labels], rows.ends[labels], strict=True
-            ):
-                own = ids[start:end]
-                at = own.searchsorted(features)
-                has = np.flatnonzero(own.take(at, mode="clip") == features) if len(own) else at[:0]
-                numbers = weights[start + at[has]].astype(np.float32)
-                found.append(len(has))
-                products.append(values[has] * (numbers * scale[label] if len(scale) else numbers))
-            which = np.repeat(np.arange(len(labels)), found)
-            np.add.at(out[pair], which, np.concatenate(products))
+            labels = pairs.indices[pair]
+            add_products(
+                out[pair],
+                X.indices[first:last],
+                X.data[first:last],
+                (rows.starts[labels], rows.ends[labels]),
+                rows.stored,
+                scale[labels] if len(scale) else NO_SCALE,
+            )
 
     def all_scores(self, X: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of every label, (n_samples, n_labels)."""
@@ -236,10 +227,6 @@ class LinearHead:
     def by_feature(self) -> sp.csr_matrix:
         """The weights, of shape (n_features, n_labels)."""
         return sp.csr_matrix(self.weights.T)
-
-
-def _unpacked(stored: sp.csr_matrix | Packed) -> sp.csr_matrix:
-    return stored.unpacked() if isinstance(stored, Packed) else stored
 
 
 def _head(rows: _Rows) -> LinearHead:

@@ -11,6 +11,7 @@ import pytest
 
 from dxml import load_model
 from dxml._core.arrays import Arrays
+from dxml._core.precision import Precision
 from dxml.data import Dataset
 from dxml.exceptions import ModelFormatError
 from dxml.joint import Joint
@@ -20,6 +21,7 @@ from dxml.joint.parts._trees import TreesPart
 from dxml.joint.parts.protocol import Data, Options, Query, Shape, Task
 
 SETTINGS = {"n_trees": 2}
+PRECISIONS: list[Precision] = ["float32", "float16", "int8"]
 SHAPE = Shape(20_000, 5_000, 2_000, False, False, "cpu", 8e9)
 KNOWN = 10  # of the 12 labels; the last two are new
 
@@ -77,6 +79,11 @@ def test_saved_and_restored(known: Known, task: Task) -> None:
     again = TreesPart.restore(config, Arrays(arrays), known)
     assert np.array_equal(again.scores(asked(known)), part.scores(asked(known)))
     assert again.settings == SETTINGS
+    for precision in PRECISIONS:  # the first as it was read, the others packed anew
+        saved = again.state(precision)[1]
+        expected = part.state(precision)[1]
+        assert saved.keys() == expected.keys()
+        assert all(np.array_equal(saved[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("parents", [[], [0], [-1, 1, 1], [-1, -1, 0], [-1, 2, 0]])

@@ -8,9 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, whole
-from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._core.packed import Packed, as_csr
+from dxml._core.precision import Precision, pack_sparse
 from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree
 from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
@@ -101,7 +103,7 @@ class TreesPart(Part):
         arrays: Named = {}
         for number, tree in enumerate(self.trees):
             prefix = f"trees.{number}"
-            arrays |= pack_sparse(f"{prefix}.weights", tree.weights, precision)
+            arrays |= _packed(f"{prefix}.weights", tree.weights, precision)
             arrays[f"{prefix}.biases"] = tree.biases
             arrays[f"{prefix}.parents"] = tree.shape.parents
             arrays[f"{prefix}.leaves"] = tree.shape.leaves
@@ -111,6 +113,13 @@ class TreesPart(Part):
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
         numbers = range(whole(config, "n_trees", 1))
         return cls(tuple(_restored(f"trees.{number}", arrays, known) for number in numbers))
+
+
+def _packed(name: str, weights: sp.csr_matrix | Packed, precision: Precision) -> Named:
+    """The arrays of a folder; those that came from one stay as they are."""
+    if isinstance(weights, Packed) and weights.precision == precision:
+        return dict(weights.arrays)
+    return pack_sparse(name, as_csr(weights), precision)
 
 
 def _restored(prefix: str, arrays: Arrays, known: Known) -> LabelTree:
@@ -126,7 +135,7 @@ def _restored(prefix: str, arrays: Arrays, known: Known) -> LabelTree:
     weights = arrays.packed_csr(f"{prefix}.weights", rows, known.n_features)
     return LabelTree(
         TreeShape(parents.astype(np.int32), leaves.astype(np.int32)),
-        unpack_sparse(f"{prefix}.weights", weights),
+        Packed(f"{prefix}.weights", weights),
         arrays.floats(f"{prefix}.biases", rows),
     )
 
