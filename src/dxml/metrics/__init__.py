@@ -19,15 +19,20 @@ from dxml.metrics._ranking import (
     recall_at_k,
     score_bins,
 )
+from dxml.metrics._thresholds import Chosen, LabelScores, best_threshold, label_scores
 
 __all__ = [
     "BINS",
+    "Chosen",
+    "LabelScores",
     "are_probabilities",
+    "best_threshold",
     "calibration_error",
     "coverage_at_k",
     "evaluate",
     "inverse_propensity",
     "judged_scores",
+    "label_scores",
     "macro_f1_at_k",
     "macro_precision_at_k",
     "macro_recall_at_k",

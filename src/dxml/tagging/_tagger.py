@@ -35,6 +35,7 @@ from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
 from dxml.tagging._known_texts import (
     KnownTexts,
+    Listed,
     checked_ids,
     checked_names,
     checked_pair,
@@ -54,6 +55,7 @@ from dxml.topk import TopK
 
 __all__ = ["AppliedLessons", "Columns", "TextTagger"]
 
+LONG_TITLE = 30  # characters, from which on two texts with the same title are taken for one
 FEW = 5  # texts of a label, from which on its description is not needed
 MOST_WORDS = 50  # left out one by one for an explanation: the heaviest
 _FIXED: dict[str, Any] = {"scaling": "rows"}  # rows of tf-idf have length 1 already
@@ -474,6 +476,28 @@ class TextTagger:
         names = self._known.names
         rows = [[name for name in row if name in names] for row in checked_names(labels)]
         return indicator_of(rows, names)
+
+    def unknown_labels(self, labels: Iterable[Iterable[str]]) -> tuple[list[str], sp.csr_matrix]:
+        """The names that no label has, and a 0/1 indicator of them, a column a name."""
+        rows = [[n for n in row if n not in self._known.names] for row in checked_names(labels)]
+        names = sorted(set().union(*rows))
+        return names, indicator_of(rows, Listed(names))
+
+    def known_again(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> list[int]:
+        """The places of texts that were trained on or learnt, as far as id and title tell.
+
+        Without ids a title counts only where it is long: short ones come by chance.
+        """
+        known = self._known
+        titles = set(known.titles)
+        found = []
+        for place, text in enumerate(texts):
+            title = first_line(text)
+            row = None if ids is None else known.ids.place(str(ids[place]))
+            same = row is not None and known.title(row) == title
+            if same or (len(title) >= LONG_TITLE and title in titles):
+                found.append(place)
+        return found
 
     def save(self, folder: str | Path) -> Path:
         """Write the tagger as a folder of JSON and safetensors, in one step."""
