@@ -260,6 +260,7 @@ def test_labels_may_be_lists_and_names(method: str, planted: tuple[Dataset, Data
     by_name = fresh(method).fit(train.X, names)
     assert same(fresh(method).fit(train.X, ids), by_matrix, test.X)
     assert by_name.label_names_ is not None
+    assert type(by_name.predict(test.X[:1])[0][0]) is str
     expected = [
         [f"label {label:02d}" for label in row if label >= 0]
         for row in by_matrix.predict_topk(test.X, 2).indices

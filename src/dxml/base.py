@@ -195,7 +195,8 @@ class Classifier(Estimator, ABC):
     def _decode(self, ranking: TopK) -> Any:
         """The labels of a ranking as names, or as a 0/1 indicator."""
         if self.label_names_ is not None:
-            return [[self.label_names_[label] for label, _ in row] for row in ranking.rows()]
+            names = self.label_names_.tolist()
+            return [[names[label] for label, _ in row] for row in ranking.rows()]
         scores = ranking.to_csr(self.n_labels_)
         kept = (np.ones(scores.nnz, dtype=bool), scores.indices, scores.indptr)
         return sp.csr_matrix(kept, shape=scores.shape)

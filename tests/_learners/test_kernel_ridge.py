@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -163,3 +164,12 @@ def test_new_labels_take_no_room_among_the_relations() -> None:
     grown = extend_kernel(known, wide, X[5:], last, np.arange(5), cpu)
     assert grown.relations is not None and grown.relations.shape == (3, 3)
     assert grown.scores(X[5:], cpu)[0].argmax() == many - 1
+
+
+def test_a_vote_is_pickled_after_it_has_scored() -> None:
+    X, Y = rows(30, 8, 0.4), some_labels(30, 4)
+    vote = fit_kernel(X, Y, BOTH[0], CPU)
+    before = vote.scores(X, CPU)
+    again = pickle.loads(pickle.dumps(vote))
+    assert np.array_equal(again.scores(X, CPU), before)
+    assert np.array_equal(vote.scores(X, CPU), before)

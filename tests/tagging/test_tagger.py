@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dxml._core.storage import read_config, sealed
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
@@ -404,3 +405,8 @@ def test_a_letter_is_the_same_however_it_is_written() -> None:
 def test_whole_numbers_are_labels_too() -> None:
     tagger = TextTagger(min_df=1).fit(["fish sea", "soup salt"], [[7], [np.int64(12), "food"]])
     assert tagger.labels_ == ("12", "7", "food") and tagger.tag("fish sea")[0].name == "7"
+
+
+def test_scikit_learn_clones_a_tagger() -> None:
+    tagger = TextTagger(min_df=3, max_iter=2)
+    assert clone(tagger).get_params() == tagger.get_params() and clone(tagger) is not tagger

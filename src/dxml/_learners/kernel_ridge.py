@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -181,6 +181,10 @@ class KernelVote:
     _placed: dict[str, tuple[Distances, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was put on devices, which no pickle takes; it is put there again."""
+        return self.__dict__ | {"_placed": {}}
 
     def scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels, (n_samples, n_labels)."""

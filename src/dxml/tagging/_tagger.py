@@ -126,8 +126,8 @@ class TextTagger:
         both = {**parameters_of(TextFeatures), **parameters_of(Joint)}
         return {name: parameter for name, parameter in both.items() if name not in _FIXED}
 
-    def get_params(self) -> dict[str, Any]:
-        """All settings, given or by default."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All settings, given or by default; `deep` makes no difference."""
         both = {**self.features.get_params(), **self.model.get_params()}
         return {name: value for name, value in both.items() if name not in _FIXED}
 
