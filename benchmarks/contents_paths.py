@@ -211,9 +211,9 @@ def main() -> None:
         make(given.folder, given.lists, given.paths, given.test)
         return
     row = measure(given.folder, given.method)
-    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    rows = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else []
     rows = [old for old in rows if (old["method"], old["train"]) != (row["method"], row["train"])]
-    RESULTS.write_text(json.dumps([*rows, row], indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"runs": [*rows, row]}, indent=1) + "\n")
     print(json.dumps(row, indent=1))
 
 
