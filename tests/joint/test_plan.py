@@ -73,10 +73,10 @@ def test_the_shape_of_data() -> None:
 
 
 def test_long_rows_get_no_trees() -> None:
-    shape = Shape(20_000, 30_000, 5000, False, False, "cpu", 1e9, 40.0)
+    shape = Shape(20_000, 30_000, 5000, False, False, "cpu", 1e9, 12.0)
     options = Options(standardised=False, device="cpu", precision="float16", random_state=0)
     assert "trees" in make_plan(shape, options).parts
-    assert "trees" not in make_plan(replace(shape, per_point=240.0), options).parts
+    assert "trees" not in make_plan(replace(shape, per_point=42.0), options).parts
 
 
 def test_every_part_has_its_own_name() -> None:
