@@ -119,7 +119,7 @@ class Joint(Teachable):
         n_trees: Annotated[
             int | None,
             Range(0),
-            "trees over the labels; 0: none; None: 3 where sparse data have 256 labels or more",
+            "trees over the labels; 0: none; None: 3 for short texts of many labels",
         ] = None,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         encoder: Annotated[
