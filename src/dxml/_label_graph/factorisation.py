@@ -49,8 +49,7 @@ GPU_TILE_ENTRIES = 1 << 27
 CACHE_ENTRIES = 1 << 26  # all of P and T are kept when they fit in 512 MiB
 MAX_OTHERS = 16384  # rows of the other factor that a half-sweep uses at most
 GPU_MAX_OTHERS = 131_072
-"""The same on a GPU. Contexts that are not among them are not seen in a sweep: with 670,000 labels
-and 16,384 of them most vectors meant nothing."""
+"""The same on a GPU. A sweep does not see contexts that are not among them."""
 
 
 class Problem(Protocol):
