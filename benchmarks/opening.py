@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from dxml._core.scaling import FeatureScaler
 from dxml._learners.linear_head import LinearHead
 from dxml._neighbors.cosine import rare_features
-from dxml.bench._machine import describe_machine, machine_name
+from dxml.bench._machine import commit, describe_machine, machine_name
 from dxml.data import make_twin
 from dxml.joint import Joint
 from dxml.joint._ensemble import Ensemble
@@ -148,6 +148,7 @@ def main() -> None:
         result["first"], result["again"] = ask(folder, 1)[0], ask(folder, 1)[0]
         result["two"] = ask(folder, 2)
         result["machine"] = machine_name(describe_machine())
+        result["commit"] = commit()
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(RESULT.read_text())
 
