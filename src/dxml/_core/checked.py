@@ -6,7 +6,7 @@ whose name is made of the file's checksums, its place on the disk and its times.
 copied, replaced or written to has other ones and is checked again. The cache is the user's own: a
 folder from elsewhere cannot say of itself that it was checked.
 
-Bytes that change on the disk by themselves are not noticed so; ``dxml model verify`` reads them.
+Bytes that change on the disk by themselves are not noticed so; ``dxml model check`` reads them.
 """
 
 from __future__ import annotations
