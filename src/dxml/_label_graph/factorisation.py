@@ -37,7 +37,18 @@ from torch import Tensor
 
 from dxml.progress import SILENT, Progress, Stage
 
-__all__ = ["Factors", "Problem", "factorise", "gradient", "one_thread"]
+__all__ = [
+    "Factors",
+    "Problem",
+    "descend",
+    "factorise",
+    "gradient",
+    "inverse_gram",
+    "one_thread",
+    "sample_rows",
+    "start_of",
+    "step_length",
+]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -48,8 +59,7 @@ TILE_ENTRIES = 1 << 24  # P and T of one block of centres: 128 MiB together
 GPU_TILE_ENTRIES = 1 << 27
 CACHE_ENTRIES = 1 << 26  # all of P and T are kept when they fit in 512 MiB
 MAX_OTHERS = 16384  # rows of the other factor that a half-sweep uses at most
-GPU_MAX_OTHERS = 131_072
-"""The same on a GPU. A sweep does not see contexts that are not among them."""
+GPU_MAX_OTHERS = 131_072  # the same on a GPU
 
 
 class Problem(Protocol):
@@ -92,7 +102,7 @@ def factorise(
     """
     rng = np.random.default_rng(seed)
     n_rows, n_columns = len(problem.row_mass), len(problem.column_mass)
-    start = rng.standard_normal((n_rows, dim), dtype=np.float32) / np.float32(dim**0.5)
+    start = start_of(n_rows, dim, rng)
     factors = Factors(
         torch.from_numpy(start).to(device), torch.zeros((n_columns, dim), device=device)
     )
@@ -105,12 +115,17 @@ def factorise(
     ):
         half_sweep = _HalfSweep(factors, tiles, workers, stage)
         for sweep in range(sweeps):
-            shrink = _step_length(sweep)
+            shrink = step_length(sweep)
             rows = _sample(problem.row_mass, max_others, rng)
-            curvature = half_sweep.columns(rows, shrink * _inverse_gram(factors.U, curvature))
+            curvature = half_sweep.columns(rows, shrink * inverse_gram(factors.U, curvature))
             columns = _sample(problem.column_mass, max_others, rng)
-            curvature = half_sweep.rows(columns, shrink * _inverse_gram(factors.V, curvature))
+            curvature = half_sweep.rows(columns, shrink * inverse_gram(factors.V, curvature))
     return factors
+
+
+def start_of(n: int, dim: int, rng: np.random.Generator) -> Floats:
+    """Random vectors of length about 1, (n, dim)."""
+    return rng.standard_normal((n, dim), dtype=np.float32) / np.float32(dim**0.5)
 
 
 @dataclass(frozen=True)
@@ -134,15 +149,22 @@ def _everything(n: int) -> _Sample:
 
 
 def _sample(mass: npt.NDArray[np.float64], limit: int, rng: np.random.Generator) -> _Sample:
-    n = len(mass)
-    if n <= limit:
-        return _everything(n)
+    if len(mass) <= limit:
+        return _everything(len(mass))
+    return _Sample(*sample_rows(mass, limit, rng), False)
+
+
+def sample_rows(
+    mass: npt.NDArray[np.float64], limit: int, rng: np.random.Generator
+) -> tuple[Ints, Floats]:
+    """The heaviest half of `limit` rows and a random sample of the others, and their weights."""
+    limit = min(limit, len(mass))
     by_mass = np.argsort(-mass, kind="stable")
     heavy, light = by_mass[: limit // 2], by_mass[limit // 2 :]
     chosen = rng.choice(light, limit - len(heavy), replace=False)
     weights = np.ones(limit, np.float32)
-    weights[len(heavy) :] = len(light) / len(chosen)
-    return _Sample(np.concatenate([heavy, chosen]), weights, False)
+    weights[len(heavy) :] = len(light) / max(len(chosen), 1)
+    return np.concatenate([heavy, chosen]), weights
 
 
 class _Tiles:
@@ -213,12 +235,12 @@ def _workers(device: torch.device) -> Iterator[_Workers]:
             yield _Workers(pool, device)
 
 
-def _step_length(sweep: int) -> float:
+def step_length(sweep: int) -> float:
     """1, 2/3, 1/2, 2/5, …: shorter and shorter steps, as the rank-one form of w is not exact."""
     return 2 / (sweep + 2)
 
 
-def _inverse_gram(A: Tensor, curvature: Tensor) -> Tensor:
+def inverse_gram(A: Tensor, curvature: Tensor) -> Tensor:
     """(Σ_j h_j a_j a_jᵀ / Σ_j h_j + damping)⁻¹, shape (dim, dim)."""
     gram = ((A * (curvature / curvature.sum())[:, None]).T @ A).double()
     damping = DAMPING * gram.diagonal().mean() + 1e-12
@@ -252,7 +274,7 @@ class _HalfSweep:
             self.stage.advance(len(Ub))
 
         def finish(at: slice) -> None:
-            _descend(V[at], step[at], curvature[at], solve)
+            descend(V[at], step[at], curvature[at], solve)
 
         self.workers.run(finish, len(V), self.workers.columns)
         return curvature
@@ -273,7 +295,7 @@ class _HalfSweep:
                         G, w = G.mul_(weights[b]), w.mul_(weights[b])
                     step.addmm_(G, V[b])
                     hb[at] += w.sum(1)
-                _descend(Ub[at], step, hb[at], solve)
+                descend(Ub[at], step, hb[at], solve)
 
             self.workers.run(task, len(Ub), self.workers.rows)
             self.stage.advance(len(Ub))
@@ -287,6 +309,6 @@ def gradient(U: Tensor, V: Tensor, P: Tensor, T: Tensor) -> tuple[Tensor, Tensor
     return s.sigmoid_().mul_(T).sub_(P), curvature
 
 
-def _descend(A: Tensor, step: Tensor, curvature: Tensor, solve: Tensor) -> None:
+def descend(A: Tensor, step: Tensor, curvature: Tensor, solve: Tensor) -> None:
     """A ← A − (step / curvature) · solve, in place."""
     A.addmm_(step / curvature.clamp_min(1e-30)[:, None], solve, alpha=-1)

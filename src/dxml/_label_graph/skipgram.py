@@ -27,6 +27,7 @@ from dxml._label_graph.factorisation import (
     one_thread,
 )
 from dxml._label_graph.huffman import HuffmanTree, huffman_tree
+from dxml._label_graph.walk_pairs import Pairs, WalkPairs, factorise_pairs
 from dxml.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def train_skipgram(
         if hierarchical
         else NegativeProblem.build(index, seen, negative, exponent)
     )
-    most = GPU_MAX_OTHERS if device.type == "cuda" else MAX_OTHERS
-    factors = factorise(problem, dim, epochs, seed, device, progress, most)
+    factors = _factorise(problem, dim, epochs, seed, device, progress)
     del problem, index  # on a GPU the walks take much of its memory
     vectors = random_label_vectors(n_labels, dim, seed)
     trained = _share_spectrum(factors, spectrum, seed)
@@ -120,6 +120,33 @@ def _index(walks: npt.NDArray[np.int32], n_labels: int, window: int, device: tor
         if fits(walks, device):
             return GpuWalks(walks, n_labels, window, device)
     return index_walks(walks, n_labels, window)
+
+
+def _factorise(
+    problem: NegativeProblem | TreeProblem,
+    dim: int,
+    sweeps: int,
+    seed: int,
+    device: torch.device,
+    progress: Progress,
+) -> Factors:
+    """From counts; pairs of more labels than a sweep can see come from the walks, one by one."""
+    most = GPU_MAX_OTHERS if device.type == "cuda" else MAX_OTHERS
+    if len(problem.seen) <= most or isinstance(problem, TreeProblem):
+        return factorise(problem, dim, sweeps, seed, device, progress, most)
+    given = (problem.seen, problem.noise, problem.scale)
+    index = problem.index
+    pairs: Pairs
+    if isinstance(index, WalkIndex):
+        device = torch.device("cpu")
+        pairs = WalkPairs(index, *given)
+    else:
+        from dxml._label_graph.walk_pairs_gpu import GpuWalkPairs
+
+        pairs = GpuWalkPairs(index, *given)
+    return factorise_pairs(
+        pairs, problem.noise, problem.totals, dim, sweeps, seed, MAX_OTHERS, device, progress
+    )
 
 
 def random_label_vectors(n_labels: int, dim: int, seed: int = 0) -> Floats:

@@ -227,7 +227,8 @@ class DXML(Classifier):
         self.n_partitions_, self.n_neighbors_ = chosen.n_partitions, chosen.n_neighbors
         self.encoder_, self.history_ = self._train(X, targets, "encoder", progress)
         with progress.stage("partitions"):
-            self.index_ = self._partition(X, self.encoder_, self.n_partitions_)
+            points = self.encoder_.embed(X, resolve_device(self.device))
+            self.index_ = self._partition(points, self.n_partitions_)
         self.train_labels_ = Y
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
@@ -307,11 +308,8 @@ class DXML(Classifier):
             X, targets, settings, rng=rng, device=device, stage=stage, progress=progress
         )
 
-    def _partition(
-        self, X: sp.csr_matrix, encoder: FeatureEncoder, n_partitions: int
-    ) -> PartitionedIndex:
+    def _partition(self, points: Floats, n_partitions: int) -> PartitionedIndex:
         """Z¹ … Zᵐ: Algorithm 1, line 5."""
-        points = encoder.embed(X, resolve_device(self.device))
         rng = spawn(self.random_state, "index")["index"]
         return PartitionedIndex.build(points, n_partitions, rng)
 
@@ -336,9 +334,10 @@ class DXML(Classifier):
                 f"choosing n_neighbors and n_partitions needs 2 labelled points or more, "
                 f"got {X.shape[0]}. Give both, or more points."
             )
-        encoder, _ = self._train(X[kept], targets[kept], "encoder (validation)", progress)
+        X_kept, Y_kept, Y_held = X[kept], Y[kept], Y[held]
+        encoder, _ = self._train(X_kept, targets[kept], "encoder (validation)", progress)
         device = resolve_device(self.device)
-        queries = encoder.embed(X[held], device)
+        points, queries = encoder.embed(X_kept, device), encoder.embed(X[held], device)
         if self.n_neighbors is not None:
             sizes: tuple[int, ...] = (self.n_neighbors,)
         else:
@@ -346,10 +345,10 @@ class DXML(Classifier):
         tried = []
         with progress.stage("validation") as stage:
             for n_partitions in self._candidate_partitions(len(kept)):
-                index = self._partition(X[kept], encoder, n_partitions)
+                index = self._partition(points, n_partitions)
                 near, _ = index.search(queries, max(sizes), self.n_probe, device)
                 for size in sizes:
-                    score = self._score_votes(near[:, :size], Y[kept], Y[held])
+                    score = self._score_votes(near[:, :size], Y_kept, Y_held)
                     tried.append(_Choice(n_partitions, size, score))
                 stage.advance()
         best = _best_choice(tried)
