@@ -18,7 +18,8 @@ from dxml.data import make_planted
 from dxml.exceptions import DataFormatError, ModelFormatError
 from dxml.methods import load_model, method_class
 from dxml.tagging._tagger import TextTagger
-from dxml.tagging._thesaurus import Thesaurus, read_thesaurus
+from dxml.tagging._thesaurus import Thesaurus
+from dxml.tagging._vocabulary import read_thesaurus
 
 F32 = np.float32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dxml.tagging._tagger import TextTagger
-from dxml.tagging._thesaurus import read_thesaurus
+from dxml.tagging._vocabulary import read_thesaurus
 
 from .conftest import TestClient, client_of
 

@@ -11,7 +11,8 @@ import pytest
 
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.tagging._tagger import TextTagger
-from dxml.tagging._thesaurus import LabelInfo, Thesaurus, read_thesaurus
+from dxml.tagging._thesaurus import LabelInfo, Thesaurus
+from dxml.tagging._vocabulary import read_thesaurus
 
 TABLE = """name,description,parents
 things,,

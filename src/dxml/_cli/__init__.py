@@ -24,6 +24,7 @@ from dxml._cli import (
     predict,
     serve,
     train,
+    vocabulary,
 )
 from dxml._core.compiled import when_compiling
 from dxml.exceptions import DxmlError, command_line_advice
@@ -66,6 +67,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("learn")(learn.learn)
 app.command("labels")(labels.labels)
+app.command("vocabulary")(vocabulary.vocabulary)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
 app.add_typer(model.app, name="model")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +22,19 @@ __all__ = [
     "ID",
     "LABELS",
     "LABEL_INFO",
+    "LANGUAGE",
     "LEARN_DESCRIPTIONS",
     "LINES",
     "PANEL",
     "SEPARATOR",
     "SKIP",
+    "STRICT",
     "TEXT",
     "LabelTable",
     "Reading",
 ]
+
+SHOWN = 5  # labels outside the vocabulary that are named
 
 PANEL = "A table of texts"
 """What the help calls options that only tables have."""
@@ -63,7 +67,20 @@ LABEL_INFO = typer.Option(
     None,
     "--label-info",
     metavar="FILE",
-    help="Labels: name, description, parents.",
+    help="Labels: a table, or a SKOS vocabulary.",
+    rich_help_panel=PANEL,
+)
+LANGUAGE = typer.Option(
+    None,
+    "--language",
+    metavar="TAG",
+    help="Of the labels' names, such as en, or en,de.",
+    rich_help_panel=PANEL,
+)
+STRICT = typer.Option(
+    False,
+    "--strict",
+    help="Refuse labels that --label-info lacks.",
     rich_help_panel=PANEL,
 )
 LEARN_DESCRIPTIONS = typer.Option(
@@ -186,15 +203,34 @@ class LabelTable:
 
     path: Path | None
     learn: bool
+    language: str | None = None
+    strict: bool = False
 
     def read(self, reading: Reading) -> Thesaurus | None:
         """The table, encoded and separated like that of the texts."""
-        from dxml.tagging._thesaurus import read_thesaurus
+        from dxml.tagging._vocabulary import read_thesaurus
 
         if self.path is None:
             if self.learn:
                 raise ParameterError("--learn-descriptions needs --label-info FILE.")
+            if self.language:
+                raise ParameterError("--language needs --label-info FILE.")
             return None
         return read_thesaurus(
-            self.path, encoding=reading.encoding, separator=reading.label_separator
+            self.path,
+            encoding=reading.encoding,
+            separator=reading.label_separator,
+            language=self.language,
         )
+
+    def report(self, known: Thesaurus | None, rows: Iterable[Iterable[str]]) -> list[str]:
+        """What is to be said of the vocabulary: its remarks, and the labels that it lacks."""
+        if known is None:
+            return []
+        said = [f"{self.path}: {remark}" for remark in known.remarks]
+        if strange := known.outside(rows):
+            named = ", ".join(f"{name!r} ({n:,})" for name, n in list(strange.items())[:SHOWN])
+            more = ", …" if len(strange) > SHOWN else ""
+            what = "1 label is" if len(strange) == 1 else f"{len(strange):,} labels are"
+            said.append(f"{what} not in {self.path}: {named}{more}")
+        return said

@@ -15,10 +15,12 @@ from dxml._cli._tables import (
     ID,
     LABEL_INFO,
     LABELS,
+    LANGUAGE,
     LEARN_DESCRIPTIONS,
     PANEL,
     SEPARATOR,
     SKIP,
+    STRICT,
     TEXT,
     LabelTable,
     Reading,
@@ -63,6 +65,8 @@ def train(
         False, "--resume", help="Go on with one that broke off.", rich_help_panel=PANEL
     ),
     label_info: Path | None = LABEL_INFO,
+    language: str | None = LANGUAGE,
+    strict: bool = STRICT,
     learn_descriptions: bool = LEARN_DESCRIPTIONS,
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
@@ -85,7 +89,7 @@ def train(
         given["encoder"] = encoder
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
-        info = LabelTable(label_info, learn_descriptions)
+        info = LabelTable(label_info, learn_descriptions, language, strict)
         state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
         with open_cluster(ray):
             _train_tagger(data, model, method, split, given, reading, info, state, quiet)
@@ -95,6 +99,8 @@ def train(
         "--checkpoint": checkpoint is not None,
         "--resume": resume,
         "--label-info": label_info is not None,
+        "--language": language is not None,
+        "--strict": strict,
         "--learn-descriptions": learn_descriptions,
         "--skip-bad-rows": skip_bad_rows,
     }
@@ -165,12 +171,15 @@ def _train_tagger(
     with open_progress(quiet) as progress, state.kept():
         timer = StageTimer(progress)
         table = reading.read_labelled(data, tagger.columns, timer)
+        vocabulary = info.read(reading)
+        said = info.report(vocabulary, table.labels or ())
         tagger.fit(
             table.texts,
             table.labels or (),
             ids=[str(name) for name in table.names],
-            label_info=info.read(reading),
+            label_info=vocabulary,
             learn_descriptions=info.learn,
+            strict=info.strict,
             checkpoint=state.folder,
             resume=state.resume,
             progress=timer,
@@ -178,6 +187,8 @@ def _train_tagger(
         with timer.stage("save"):
             tagger.save(model)
     if not quiet:
+        for line in said:
+            typer.echo(line)
         _report(
             f"trained a tagger on {len(table):,} texts, {tagger.model.n_features_in_:,} words, "
             f"{len(tagger.labels_):,} labels",

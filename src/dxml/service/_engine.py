@@ -149,6 +149,7 @@ class Engine:
         self._follow()
         with self._computing:
             served = self._teachable()
+            labels = served.tagger.label_names(labels)
             taught = {name for row in labels for name in row}
             unknown, columns = taught.difference(served.names), len(served.names)
             self.limits.check_room(len(unknown), columns - self._saved_labels, self.journal.size())

@@ -26,6 +26,7 @@ from dxml.exceptions import (
     ModelFormatError,
     NotFittedError,
     ParameterError,
+    advise,
     did_you_mean,
 )
 from dxml.joint import Joint
@@ -48,8 +49,8 @@ from dxml.tagging._thesaurus import (
     Thesaurus,
     close_name,
     label_text,
-    read_thesaurus,
 )
+from dxml.tagging._vocabulary import read_thesaurus
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK
 
@@ -154,6 +155,7 @@ class TextTagger:
         ids: Sequence[str] | None = None,
         label_info: Any = None,
         learn_descriptions: bool = False,
+        strict: bool = False,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Progress = SILENT,
@@ -167,12 +169,14 @@ class TextTagger:
         ids : sequence of str, optional
             What to call the texts in explanations, each by another name; "0", "1", … by default.
         label_info : path, frame, dict of lists or Thesaurus, optional
-            Descriptions and parents of labels, as `dxml.tagging._thesaurus.read_thesaurus` reads
-            them. A model with an encoder can also predict its labels that no text carries, by
-            their names.
+            Other names, descriptions and parents of labels, as `dxml.tagging.read_thesaurus` reads
+            them. Labels that are given by another name, a URI or a notation get their name. A
+            model with an encoder can also predict its labels that no text carries, by their names.
         learn_descriptions : bool
             Whether the descriptions of labels that fewer than 5 texts carry, or none, are learnt as
             texts that carry them; their ids are "label:" and the name.
+        strict : bool
+            Whether labels that `label_info` does not have are an error.
         checkpoint, resume
             A folder for the state of the encoder's training, and whether to go on from it; see
             `Joint.fit`.
@@ -184,6 +188,7 @@ class TextTagger:
         thesaurus = None if label_info is None else read_thesaurus(label_info)
         if learn_descriptions and thesaurus is None:
             raise ParameterError("learn_descriptions needs label_info, a table with descriptions.")
+        rows = _in_vocabulary(rows, thesaurus, strict)
         described = thesaurus.as_texts(rows, FEW) if thesaurus and learn_descriptions else {}
         more = [f"label:{name}" for name in described]
         checked_ids([*ids, *more], len(ids) + len(more), ())
@@ -278,8 +283,9 @@ class TextTagger:
         return [Tag(name, probability) for name, probability in best.items()]
 
     def describe(self, name: str) -> LabelInfo:
-        """What is known of a label: its description, its parents, the way to it, its children."""
+        """What is known of a label: other names, description, parents, the way to it, children."""
         thesaurus = self.thesaurus or Thesaurus({}, {})
+        name = name if name in self._known.names else thesaurus.resolve(name) or name
         if name not in self._known.names and name not in thesaurus:
             close = close_name(name, [*self._known.names, *thesaurus])
             raise ParameterError(f"there is no label {name!r}{close}.")
@@ -388,6 +394,7 @@ class TextTagger:
     ) -> Self:
         known = self._known
         texts, rows = checked_pair(texts, labels)
+        rows = self._by_name(rows)
         ids = checked_ids(ids, len(texts), known.ids)
         features, model = grow(texts), copy(self.model)  # nothing changes by halves
         X = features.transform(texts)
@@ -471,15 +478,22 @@ class TextTagger:
             raise ParameterError(f"there is no text with the id {id!r}.")
         return row
 
+    def label_names(self, labels: Iterable[Iterable[str]]) -> list[list[str]]:
+        """Labels by their names, where a vocabulary calls them otherwise too."""
+        return self._by_name(checked_names(labels))
+
+    def _by_name(self, rows: list[list[str]]) -> list[list[str]]:
+        return rows if self.thesaurus is None else self.thesaurus.resolved(rows)
+
     def encode_labels(self, labels: Iterable[Iterable[str]]) -> sp.csr_matrix:
         """Names as a 0/1 indicator of the model's columns; unknown names are left out."""
         names = self._known.names
-        rows = [[name for name in row if name in names] for row in checked_names(labels)]
+        rows = [[name for name in row if name in names] for row in self.label_names(labels)]
         return indicator_of(rows, names)
 
     def unknown_labels(self, labels: Iterable[Iterable[str]]) -> tuple[list[str], sp.csr_matrix]:
         """The names that no label has, and a 0/1 indicator of them, a column a name."""
-        rows = [[n for n in row if n not in self._known.names] for row in checked_names(labels)]
+        rows = [[n for n in row if n not in self._known.names] for row in self.label_names(labels)]
         names = sorted(set().union(*rows))
         return names, indicator_of(rows, Listed(names))
 
@@ -552,6 +566,27 @@ class TextTagger:
                 "this TextTagger has not been fitted. Call fit(texts, labels) or load(folder)."
             )
         return self._points
+
+
+def _in_vocabulary(
+    rows: list[list[str]], thesaurus: Thesaurus | None, strict: bool
+) -> list[list[str]]:
+    """Labels by their names; those that the vocabulary lacks stay, unless `strict`."""
+    if thesaurus is None:
+        if strict:
+            needed = advise("label_info", "--label-info FILE")
+            said = advise("strict", "--strict")
+            raise ParameterError(f"{said} needs {needed}, the vocabulary that labels must be of.")
+        return rows
+    if strict and (strange := thesaurus.outside(rows)):
+        [(first, n), *others] = strange.items()
+        more = f" and {len(others):,} other{'s' * (len(others) > 1)} are" if others else " is"
+        known = close_name(first, thesaurus)
+        raise DataFormatError(
+            f"the label {first!r} of {n:,} text{'s' * (n > 1)}{known}{more} not in the vocabulary. "
+            f"Correct them, add them to it, or leave {advise('strict', '--strict')} out."
+        )
+    return thesaurus.resolved(rows)
 
 
 def _named_only(thesaurus: Thesaurus | None, model: Joint) -> Iterable[str]:

@@ -1,6 +1,8 @@
-"""Descriptions and broader labels (parents) of labels, read from a table.
+"""What is known of labels: other names, descriptions, broader labels (parents), identifiers.
 
->>> known = read_thesaurus({"name": ["animals", "fish"], "parents": ["", "animals"]})
+`dxml.tagging._vocabulary` reads it from files.
+
+>>> known = Thesaurus({"animals": "", "fish": ""}, {"animals": (), "fish": ("animals",)})
 >>> known.info("fish").path
 ('animals', 'fish')
 """
@@ -8,9 +10,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate, pairwise
@@ -22,9 +25,8 @@ import numpy.typing as npt
 from dxml._core.arrays import Arrays
 from dxml.exceptions import DataFormatError
 from dxml.text._strings import pack_strings
-from dxml.text._tables import Cells, WrongType, open_rows, split_labels
 
-__all__ = ["LabelInfo", "Thesaurus", "close_name", "label_text", "read_thesaurus"]
+__all__ = ["LabelInfo", "Thesaurus", "check_parents", "close_name", "label_text", "short_uris"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class LabelInfo:
         The next broader and the next narrower labels.
     path : tuple of str
         From the broadest label down to this one, by the first parent of each.
+    alternatives : tuple of str
+        Other names of it.
+    uri, notation : str
+        What a vocabulary calls it; empty where it does not.
     """
 
     name: str
@@ -45,6 +51,9 @@ class LabelInfo:
     parents: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    uri: str = ""
+    notation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
@@ -53,7 +62,7 @@ class LabelInfo:
 
 @dataclass(frozen=True)
 class Thesaurus:
-    """Descriptions and parents of labels, by name; no label is its own ancestor.
+    """What is known of labels, by name; no label is its own ancestor.
 
     Attributes
     ----------
@@ -61,10 +70,23 @@ class Thesaurus:
         Of every label; empty where there is none.
     parents : dict of str to tuple of str
         Of every label.
+    alternatives : dict of str to tuple of str
+        Other names, of the labels that have any.
+    uris, notations : dict of str to str
+        Identifiers, of the labels that have any.
+    remarks : tuple of str
+        What was noticed when it was read; not kept with a model.
+    languages : dict of str to int
+        Preferred names of each language, where its file says; not kept either.
     """
 
     descriptions: Mapping[str, str]
     parents: Mapping[str, tuple[str, ...]]
+    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uris: Mapping[str, str] = field(default_factory=dict)
+    notations: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    languages: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __contains__(self, name: object) -> bool:
         return name in self.descriptions
@@ -108,28 +130,70 @@ class Thesaurus:
             self.parents.get(name, ()),
             tuple(reversed(path)),
             tuple(self._children.get(name, ())),
+            self.alternatives.get(name, ()),
+            self.uris.get(name, ""),
+            self.notations.get(name, ""),
         )
 
+    @cached_property
+    def _other_names(self) -> dict[str, str | None]:
+        """Labels by all they are called beside their names; None where several are called so."""
+        found: dict[str, str | None] = {}
+        for name in self:
+            others = {
+                *self.alternatives.get(name, ()),
+                *short_uris(self.uris.get(name, "")),
+                self.notations.get(name, ""),
+            }
+            for other in others - {""}:
+                found[other] = name if found.get(other, name) == name else None
+        return found
+
+    def resolve(self, label: str) -> str | None:
+        """The name of the label that is called so, by name, other name, URI or notation.
+
+        None where there is none, or where several are.
+        """
+        return label if label in self.descriptions else self._other_names.get(label)
+
+    def resolved(self, rows: Iterable[Iterable[str]]) -> list[list[str]]:
+        """Rows of labels by their names, each once; labels that are not here stay."""
+        return [list(dict.fromkeys(self.resolve(label) or label for label in row)) for row in rows]
+
+    def outside(self, rows: Iterable[Iterable[str]]) -> dict[str, int]:
+        """The labels that are not here, most frequent first, with the rows that carry each."""
+        carried = Counter(label for row in rows for label in set(row))
+        strange = {label: n for label, n in carried.items() if self.resolve(label) is None}
+        return dict(sorted(strange.items(), key=lambda each: (-each[1], each[0])))
+
     def as_texts(self, rows: Iterable[Iterable[str]], few: int) -> dict[str, str]:
-        """The described labels that fewer than `few` rows carry: name and description as a text."""
+        """The labels that fewer than `few` rows carry, as texts: name, other names, description.
+
+        Those that have a name alone are left out.
+        """
         carried = Counter(name for row in rows for name in row)
-        return {
-            name: f"{name}\n{description}"
-            for name, description in self.descriptions.items()
-            if description and carried[name] < few
-        }
+        found = {}
+        for name, description in self.descriptions.items():
+            others = ", ".join(self.alternatives.get(name, ()))
+            if (description or others) and carried[name] < few:
+                found[name] = "\n".join(filter(None, (name, others, description)))
+        return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""
-        counts = [len(parents) for parents in self.parents.values()]
-        found: dict[str, npt.NDArray[Any]] = {
-            "thesaurus.n_parents": np.array(counts, dtype=np.int32)
-        }
-        columns = {
+        columns: dict[str, Iterable[str]] = {
             "names": self.descriptions,
             "descriptions": self.descriptions.values(),
             "parents": (up for parents in self.parents.values() for up in parents),
         }
+        found: dict[str, npt.NDArray[Any]] = {"thesaurus.n_parents": _counts(self.parents.values())}
+        if self.alternatives:
+            others = [self.alternatives.get(name, ()) for name in self]
+            found["thesaurus.n_alternatives"] = _counts(others)
+            columns["alternatives"] = (other for row in others for other in row)
+        for what, ids in (("uris", self.uris), ("notations", self.notations)):
+            if ids:
+                columns[what] = [ids.get(name, "") for name in self]
         for what, strings in columns.items():
             packed, ends = pack_strings(strings)
             found |= {f"thesaurus.{what}": packed, f"thesaurus.{what}_ends": ends}
@@ -141,70 +205,53 @@ class Thesaurus:
         if "thesaurus.names" not in arrays:
             return None
         names = arrays.strings("thesaurus.names")
+        if len(set(names)) < len(names):
+            raise ValueError("the thesaurus must name each label once")
         descriptions = arrays.strings("thesaurus.descriptions", len(names))
-        ups = arrays.strings("thesaurus.parents")
-        counts = arrays.counts("thesaurus.n_parents", len(names)).tolist()
-        ends = [0, *accumulate(counts)]
-        if ends[-1] != len(ups) or len(set(names)) < len(names):
-            raise ValueError("the thesaurus must name each label once, and all of its parents")
-        rows = (tuple(ups[a:b]) for a, b in pairwise(ends))
-        parents = dict(zip(names, rows, strict=True))
-        _check_parents(parents, dict.fromkeys(names, "the thesaurus"))
-        return cls(dict(zip(names, descriptions, strict=True)), parents)
+        parents = _listed(arrays, "parents", names)
+        check_parents(parents, dict.fromkeys(names, "the thesaurus"))
+        others = {}
+        if "thesaurus.alternatives" in arrays:
+            others = {k: v for k, v in _listed(arrays, "alternatives", names).items() if v}
+        uris, notations = (_identifiers(arrays, what, names) for what in ("uris", "notations"))
+        described = dict(zip(names, descriptions, strict=True))
+        return cls(described, parents, others, uris, notations)
 
 
-def read_thesaurus(
-    source: Any, *, encoding: str = "utf-8", separator: str | None = None
-) -> Thesaurus:
-    """Read descriptions and parents of labels.
+def _counts(rows: Iterable[tuple[str, ...]]) -> npt.NDArray[np.int32]:
+    return np.array([len(row) for row in rows], dtype=np.int32)
 
-    Parameters
-    ----------
-    source : path, frame, dict of lists or Thesaurus
-        As `dxml.text.read_table` takes them; a thesaurus is given back. The column ``name`` must be
-        there; ``description`` and ``parents`` (or ``parent``) may be. Parents are a list, or a text
-        with a separator.
-    encoding : str
-        Of a text file.
-    separator : str, optional
-        Between parents; by default ';' if it stands anywhere in the column, else '|'.
 
-    Raises
-    ------
-    DataFormatError
-        With the line: a name stands twice, a parent has no line, or a label is its own ancestor.
+def _listed(arrays: Arrays, what: str, names: list[str]) -> dict[str, tuple[str, ...]]:
+    """A list of strings for each name."""
+    strings = arrays.strings(f"thesaurus.{what}")
+    ends = [0, *accumulate(arrays.counts(f"thesaurus.n_{what}", len(names)).tolist())]
+    if ends[-1] != len(strings):
+        raise ValueError(f"the thesaurus must have all {what} that it counts")
+    return {name: tuple(strings[a:b]) for name, (a, b) in zip(names, pairwise(ends), strict=True)}
+
+
+def _identifiers(arrays: Arrays, what: str, names: list[str]) -> dict[str, str]:
+    """What the labels that have one are called."""
+    if f"thesaurus.{what}" not in arrays:
+        return {}
+    strings = arrays.strings(f"thesaurus.{what}", len(names))
+    return {name: string for name, string in zip(names, strings, strict=True) if string}
+
+
+def short_uris(uri: str) -> tuple[str, ...]:
+    """A URI and what it is written as for short.
+
+    >>> short_uris("https://d-nb.info/gnd/4017102-4")
+    ('https://d-nb.info/gnd/4017102-4', '4017102-4', 'gnd:4017102-4')
     """
-    if isinstance(source, Thesaurus):
-        return source
-    cells = Cells(("description",), "parents", "name", listed=separator is None)
-    places: list[str] = []
-    rows = open_rows(source, ("name",), ("description", "parents", "parent"), encoding=encoding)
-    for where, row in rows:
-        try:
-            cells.add({**row, "parents": row.get("parents", row.get("parent"))})
-        except WrongType as error:
-            raise DataFormatError(f"{where}: {error}.") from None
-        places.append(where)
-    names = [name.strip() for name in cells.ids]
-    parents = dict(zip(names, split_labels(cells.labels, separator), strict=True))
-    first = dict(zip(reversed(names), reversed(places), strict=True))
-    _check_names(names, places, first)
-    _check_parents(parents, first)
-    return Thesaurus(dict(zip(names, cells.texts, strict=True)), parents)
+    *before, tail = re.split("[/#]", uri)
+    short = (f"{before[-1]}:{tail}",) if before and before[-1] and tail else ()
+    return tuple(dict.fromkeys(filter(None, (uri, tail, *short))))
 
 
-def _check_names(names: list[str], places: list[str], first: Mapping[str, str]) -> None:
-    for name, place in zip(names, places, strict=True):
-        if not name:
-            raise DataFormatError(f"{place}: the name is empty. Name the label, or drop the row.")
-        if first[name] != place:
-            raise DataFormatError(
-                f"{place}: the label {name!r} stands here again, first at {first[name]}. "
-                "Keep one of them."
-            )
-
-
-def _check_parents(parents: Mapping[str, tuple[str, ...]], where: Mapping[str, str]) -> None:
+def check_parents(parents: Mapping[str, tuple[str, ...]], where: Mapping[str, str]) -> None:
+    """Refuse parents that are no labels, and circles; `where` says where each label was read."""
     for name, above in parents.items():
         for up in above:
             if up not in parents:
@@ -231,7 +278,7 @@ def close_name(name: str, known: Any) -> str:
 def label_text(name: str, thesaurus: Thesaurus | None) -> str:
     """Name, description and next broader labels in one text, for a text encoder.
 
-    >>> label_text("fish", read_thesaurus({"name": ["fish"], "description": ["it swims"]}))
+    >>> label_text("fish", Thesaurus({"fish": "it swims"}, {"fish": ()}))
     'fish: it swims'
     """
     if thesaurus is None:
