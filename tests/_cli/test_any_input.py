@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml._cli._rankers import Job
 from dxml._cli._write import Row, _csv
-from dxml._cli.predict import _Wanted
 from dxml.baselines.knn import KNN
 from dxml.data import make_planted
 from dxml.exceptions import ParameterError
@@ -109,4 +109,4 @@ def test_features_may_come_without_labels(
 def test_a_threshold_goes_with_probabilities() -> None:
     ranking = TopK(np.array([[1]], np.int32), np.array([[3]], np.float32))
     with pytest.raises(ParameterError, match="the scores of method 'lpsr' are none: take --top"):
-        _Wanted(None, 0.5).of(ranking, "lpsr")
+        Job(Path("m"), "tsv", threshold=0.5).wanted(ranking, "lpsr")

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._core.blocks import cut, cut_rows, run_blocks, run_pairs, running_on, spread
+from dxml._core.blocks import (
+    cut,
+    cut_rows,
+    run_blocks,
+    run_each,
+    run_pairs,
+    running_on,
+    spread,
+)
 
 
 class Noting:
@@ -24,6 +32,10 @@ class Noting:
         for block in blocks:
             self.given.append(block)
             yield function(shared, block)
+
+    def run_each(self, make: Callable[[], Callable[[Any], Any]], items: Any) -> Iterator[Any]:
+        self.given += items
+        return map(make(), items)
 
 
 def add(shared: tuple[int], block: int) -> int:
@@ -63,6 +75,24 @@ def test_an_item_stays_with_its_result() -> None:
     with running_on(Ahead()):
         found = run_pairs(add, (10,), items, int)
         assert list(found) == [("4", 14), ("7", 17), ("5", 15)]
+
+
+@pytest.mark.parametrize(("n", "made", "given"), [(0, 0, 0), (1, 1, 0), (3, 1, 3)])
+def test_a_function_is_made_once_for_all_items(n: int, made: int, given: int) -> None:
+    runner, made_here, made_there = Noting(), [], []
+
+    def maker(made: list[int]) -> Callable[[], Callable[[int], int]]:
+        def make() -> Callable[[int], int]:
+            made.append(1)
+            return lambda item: item * 2
+
+        return make
+
+    expected = [2 * item for item in range(n)]
+    assert list(run_each(maker(made_here), range(n))) == expected
+    with running_on(runner):
+        assert list(run_each(maker(made_there), range(n))) == expected
+    assert len(made_here) == len(made_there) == made and len(runner.given) == given
 
 
 @pytest.mark.parametrize("most", [1, 5, 12, 10**6])

@@ -96,18 +96,34 @@ class Killing:
             yield from self.inner.run(function, shared, blocks)
             return
         slow = _stuck_on(self.doomed.node_id, function, self.started, self.finished)
-        killer = threading.Thread(target=self._kill)
+        yield from self._counted(self.inner.run(slow, shared, blocks))
+
+    def run_each(self, make: Callable[[], Callable[[Any], Any]], items: Any) -> Iterator[Any]:
+        doomed, started, finished = self.doomed.node_id, self.started, self.finished
+
+        def slow() -> Callable[[Any], Any]:
+            function = make()
+            run = _stuck_on(doomed, lambda _, item: function(item), started, finished)
+            return lambda item: run(None, item)
+
+        yield from self._counted(self.inner.run_each(slow, items))
+
+    def _counted(self, results: Iterator[Any]) -> Iterator[Any]:
+        """Meanwhile the node is killed, once it has begun."""
+        over = threading.Event()
+        killer = threading.Thread(target=self._kill, args=(over,))
         killer.start()
         try:
-            for result in self.inner.run(slow, shared, blocks):
+            for result in results:
                 self.results += 1
                 yield result
         finally:
+            over.set()
             killer.join()
 
-    def _kill(self) -> None:
+    def _kill(self, over: threading.Event) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.started.exists() and time.monotonic() < end:
+        while not self.started.exists() and time.monotonic() < end and not over.is_set():
             time.sleep(0.05)
         self.nodes.cluster.remove_node(self.doomed, allow_graceful=False)
 

@@ -7,7 +7,7 @@ failed. Results come in the order of the blocks, and so do not depend on where t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain, islice
@@ -23,6 +23,7 @@ __all__ = [
     "cut",
     "cut_rows",
     "run_blocks",
+    "run_each",
     "run_pairs",
     "running_on",
     "spread",
@@ -47,6 +48,11 @@ class Runner(Protocol):
         blocks: Iterable[Any],
     ) -> Iterator[Result]:
         """As `run_blocks`."""
+
+    def run_each(
+        self, make: Callable[[], Callable[[Item], Result]], items: Sequence[Item]
+    ) -> Iterator[Result]:
+        """As `run_each`."""
 
 
 _runner: ContextVar[Runner | None] = ContextVar("_runner", default=None)
@@ -116,6 +122,24 @@ def run_pairs(
             yield block_of(item)
 
     return ((waiting.popleft(), result) for result in run_blocks(function, shared, blocks()))
+
+
+def run_each(
+    make: Callable[[], Callable[[Item], Result]], items: Sequence[Item]
+) -> Iterator[Result]:
+    """The result of each item, in their order, by a function that every process makes once.
+
+    For items that are small themselves, such as the names of files. The function may be called
+    again for an item whose machine died, so what it leaves behind must be the same then.
+
+    >>> list(run_each(lambda: str.upper, ["a", "b"]))
+    ['A', 'B']
+    """
+    runner = _runner.get()
+    if runner is None or len(items) < 2:
+        function = make() if items else None
+        return (function(item) for item in items if function is not None)
+    return runner.run_each(make, items)
 
 
 def cut(

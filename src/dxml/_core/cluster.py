@@ -11,7 +11,7 @@ import os
 import socket
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pickle import PickleBuffer
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from dxml import __version__
 from dxml._core.blocks import BLOCK_BYTES, running_on
+from dxml._core.cluster_pool import pooled
 from dxml._core.threads import numba_threads
 from dxml.exceptions import ClusterError, DxmlError
 
@@ -31,6 +32,7 @@ RETRIES = 5  # times that a block is run again after its process or machine died
 ANSWER = 10.0  # seconds in which a cluster must answer
 PATIENCE = 60.0  # seconds without a core in the cluster, after which we give up
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -101,6 +103,12 @@ class RayCluster:
         finally:  # of what nobody takes any more
             for reference, _ in waiting:
                 self.ray.cancel(reference, force=True)
+
+    def run_each(
+        self, make: Callable[[], Callable[[Item], Result]], items: Sequence[Item]
+    ) -> Iterator[Result]:
+        """As `dxml._core.blocks.run_each`."""
+        return pooled(make, items, self.n_cores)
 
     def _taken(self, waiting: deque[tuple[Any, int]]) -> Any:
         """The result of the first block that waits."""
@@ -225,6 +233,7 @@ def _not_reached(address: str, error: Exception) -> ClusterError:
 
 def _imported(address: str) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong is said by us
     if address == "local":  # despite its name: whether a cluster goes beyond this machine
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
