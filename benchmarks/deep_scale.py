@@ -9,9 +9,11 @@ planted labels are looked for in other texts at the end.
 from __future__ import annotations
 
 import argparse
-import resource
+import json
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ import torch
 from dxml._core.device import resolve_device
 from dxml._deep import DeepSettings, Tokens, fit_deep
 from dxml._deep.checkpoints import find_weights, open_pretrained
+from dxml.bench._machine import commit, describe_machine, describe_versions, peak_bytes
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
 
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--held", type=int, default=1000)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--output", type=Path, help="add the results to this file, a line a run")
     asked = parser.parse_args()
     folder = find_weights(asked.encoder)
     if folder is None:
@@ -79,12 +83,26 @@ def main() -> None:
     searched = time.perf_counter()
     found = 100 * precision_at_k(held_Y, TopK(ids, scores), 5)
     weights = asked.labels * asked.width * 4 / 2**30
-    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0
-    print(f"{asked.texts} texts, {asked.labels} labels, head of {weights:.2f} GiB in float32")
-    print(f"train {trained - begun:.1f} s, search {searched - trained:.1f} s")
-    print(f"peak: GPU {peak:.2f} GiB, host {host:.2f} GiB")
-    print(f"P@1 {found[0]:.1f}, P@5 {found[4]:.1f}")
+    record = {
+        "command": " ".join(["python", *sys.argv]),
+        "commit": commit(),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "texts": asked.texts,
+        "labels": asked.labels,
+        "batch size": asked.batch_size,
+        "head in float32, GiB": round(weights, 2),
+        "training, seconds": round(trained - begun, 1),
+        "search, milliseconds a text": round(1000 * (searched - trained) / asked.held, 2),
+        "peak memory of the GPU, GiB": round(peak, 2),
+        "peak memory of the host, GiB": round(peak_bytes() / 2**30, 2),
+        "P@1, P@3, P@5": [round(float(found[k]), 2) for k in (0, 2, 4)],
+    }
+    print(json.dumps(record, indent=1))
+    if asked.output is not None:
+        with asked.output.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
