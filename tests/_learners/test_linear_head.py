@@ -357,3 +357,21 @@ def test_numpy_scores_what_compiled_code_scores(monkeypatch: pytest.MonkeyPatch)
             found.append((each.scores(X, wanted), each.all_scores(X)))
         assert np.array_equal(found[0][0], found[1][0])
         assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads", "wanted"),
+    [
+        ([5] * 100, 2, []),  # a GPU takes 4 · 5, until it has none of them
+        ([5] * 4, 2, [0, 1, 2, 3]),  # two threads take 10
+        ([10, 100, 10], 2, [1]),  # 4 · 100 before, 100 on the CPU and 40 on the GPU after
+        ([60, 70, 80, 90, 100], 1, [2, 3, 4]),  # 270 on the CPU, 280 on the GPU
+        ([60, 70, 80, 90, 100], 2, [0, 1, 2, 3, 4]),  # 200 on the CPU
+        ([], 2, []),
+    ],
+)
+def test_labels_of_many_points_are_for_the_cpu(
+    sizes: list[int], threads: int, wanted: list[int]
+) -> None:
+    found = module.labels_for_cpu(np.array(sizes, dtype=np.int64), threads)
+    assert sorted(found.tolist()) == wanted

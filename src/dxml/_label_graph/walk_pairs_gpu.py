@@ -16,7 +16,7 @@ from dxml._label_graph.cooccurrence_gpu import GpuWalks
 
 __all__ = ["GpuWalkPairs"]
 
-PLACES = 512  # of a label in the walks
+PLACES = 128  # of a label in the walks
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]

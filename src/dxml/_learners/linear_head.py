@@ -26,18 +26,19 @@ import scipy.sparse as sp
 
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.compiled import compiled, prange, spare
-from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr, value_at
+from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr
 from dxml._core.random_numba import seeded
 from dxml._core.sparse import append_rows, plain_csr, ranges, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET, descend
+from dxml._learners.pair_scores import score_pairs
 from dxml.progress import SILENT, Progress
 
-__all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs"]
+__all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs", "labels_for_cpu"]
 
 IDLE = 1.25  # of the weights in use: the most that are stored
 TOL = np.float32(0.1)  # of a label's projected gradients
-LONG = 8192  # points of a label, from which on a CPU trains it beside a GPU
+GPU_STEP = 4  # times that a step of one label takes a GPU, as a core of a CPU
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 WEIGHT_BYTES = 8  # of a weight that comes out, with its feature
 SIGN_BYTES = 9  # of a point that a label learns from: its number, sign and multiplier
@@ -172,26 +173,14 @@ class LinearHead:
         if spare(X.shape[0]):
             self._score_few(X, pairs, out)
             return out
-        n_chunks, rows = max(1, min(X.shape[0], n_threads())), self._rows
-        _score_pairs(
-            X.indptr,
-            X.indices,
-            X.data,
-            X.shape[1],
-            rows.starts,
-            rows.ends,
-            rows.stored.indices,
-            rows.stored.data,
-            rows.stored.scale if isinstance(rows.stored, Packed) else NO_SCALE,
-            pairs.indptr,
-            pairs.indices,
-            n_chunks,
-            out,
-        )
+        rows = self._rows
+        scale = rows.stored.scale if isinstance(rows.stored, Packed) else NO_SCALE
+        where = (rows.starts, rows.ends, rows.stored.indices, rows.stored.data)
+        score_pairs(X, pairs, *where, scale, out)
         return out
 
     def _score_few(self, X: sp.csr_matrix, pairs: sp.csr_matrix, out: Floats) -> None:
-        """`_score_pairs` by numpy: the same additions in the same order."""
+        """`score_pairs` by numpy: the same additions in the same order."""
         rows = self._rows
         scale = rows.stored.scale if isinstance(rows.stored, Packed) else NO_SCALE
         out[:] = OFFSET
@@ -393,13 +382,10 @@ def _fit_on_gpu(
     stage: str,
     progress: Progress,
 ) -> tuple[LinearHead, Floats]:
-    """The GPU trains labels of few points side by side, the CPU those of many at the same time.
-
-    A step of one label takes a GPU longer than a CPU: a label of many points would be the last.
-    """
+    """The GPU trains labels of few points side by side, the CPU those of many at the same time."""
     from dxml._learners.linear_gpu import train_labels
 
-    long = np.flatnonzero(np.diff(signs.indptr) > LONG)
+    long = labels_for_cpu(np.diff(signs.indptr), n_threads())
     sizes = sizes.copy()
     sizes[long] = 0
     settings: dict[str, Any] = {"C": C, "max_iter": max_iter, "prune": prune}
@@ -427,6 +413,22 @@ def _fit_on_gpu(
         head = head.replaced(long, few.weights, signs.shape[0])
         duals[places] = fewer
     return head, duals
+
+
+def labels_for_cpu(
+    sizes: npt.NDArray[np.integer[Any]], threads: int
+) -> npt.NDArray[np.integer[Any]]:
+    """The labels that a CPU trains beside a GPU, by the numbers of their points.
+
+    A GPU trains all labels at once and takes as long as the largest of them, each of whose steps
+    takes it longer than a CPU. A CPU takes as long as a thread's share of them, or the largest.
+    """
+    order = np.argsort(-sizes, kind="stable")
+    largest_first = np.append(sizes[order], 0).astype(np.float64)
+    shares = np.concatenate([[0], np.cumsum(largest_first[:-1])]) / threads
+    on_cpu = np.maximum(shares, np.where(np.arange(len(shares)) > 0, largest_first[0], 0))
+    on_gpu = GPU_STEP * largest_first
+    return np.asarray(order[: int(np.argmin(np.maximum(on_cpu, on_gpu)))])
 
 
 def _gather(
@@ -537,39 +539,6 @@ def _train(  # type: ignore[no-untyped-def]
                     at += 1
                 w[feature] = 0
             filled[label] = at - room[label]
-
-
-@compiled(parallel=True)  # added up in order: packed weights score as unpacked ones
-def _score_pairs(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    data,
-    n_features,
-    starts,
-    ends,
-    features,
-    weights,
-    scale,
-    pairs,
-    labels,
-    n_chunks,
-    out,
-):
-    n = indptr.shape[0] - 1
-    scaled = scale.shape[0] > 0
-    for chunk in prange(n_chunks):
-        x = np.zeros(n_features, dtype=np.float32)
-        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            for j in range(indptr[i], indptr[i + 1]):
-                x[indices[j]] = data[j]
-            for p in range(pairs[i], pairs[i + 1]):
-                score = OFFSET
-                unit = scale[labels[p]] if scaled else np.float32(1)
-                for q in range(starts[labels[p]], ends[labels[p]]):
-                    score += x[features[q]] * (value_at(weights, q) * unit)
-                out[p] = score
-            for j in range(indptr[i], indptr[i + 1]):
-                x[indices[j]] = 0
 
 
 @compiled(parallel=True)
