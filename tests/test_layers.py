@@ -65,6 +65,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "bench/peers/_omikuji_adapter": "bench/test_peers",
     "bench/peers/_pecos_adapter": "bench/test_peers",
     "_cli/_console": "_cli/test_help",
+    "_cli/_default": "_cli/test_labels",
     "_cli/_options": "_cli/test_commands",
     "_cli/_ranked": "_cli/test_commands",
     "_cli/_rankers": "_cli/test_predict",

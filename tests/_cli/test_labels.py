@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from dxml.service._engine import Engine
+from dxml.tagging import TextTagger
+
+from ..service.conftest import wait_until
 from .asking import fails, run
 
 TABLE = """name,description,parents
@@ -98,3 +103,59 @@ def test_mistakes_are_one_sentence(
         capsys, *predict, "--format", "npz", "--output", tmp_path / "x.npz"
     )
     assert not (tmp_path / "m").exists()
+
+
+@pytest.fixture
+def model(files: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(files / "m", tmp_path / "m"))
+
+
+def names(model: Path) -> list[str]:
+    lines = run("labels", "--model", model, "--json").stdout.splitlines()
+    return [each["name"] for each in map(json.loads, lines) if each["points"]]
+
+
+def test_labels_are_renamed_merged_and_deleted(model: Path) -> None:
+    done = run("labels", "rename", "soup", "broth", "--model", model)
+    assert done.exit_code == 0, done.output
+    assert done.output == "renamed 'soup' to 'broth': 2 labels\n"
+    assert names(model) == ["fish", "broth"]
+    assert "merged 'fish', 'broth' into 'meal': 1 labels" in (
+        run("labels", "merge", "fish", "broth", "--into", "meal", "--model", model).output
+    )
+    assert names(model) == ["meal"]
+    found = json.loads(run("explain", "herring", "-m", model, "--top", "1", "--json").stdout)
+    assert found["name"] == "meal"
+
+
+def test_lessons_that_are_pending_are_applied_first(model: Path) -> None:
+    engine = Engine(model)
+    engine.learn(["hot tea"], [["soup"]], ids=["tea"])
+    engine.learn(["cold tea"], [["drink"]], ids=["cold"])
+    done = run("labels", "merge", "soup", "drink", "--into", "liquid", "--model", model)
+    assert done.exit_code == 0, done.output
+    tagger = TextTagger.load(model)
+    assert tagger.labels_of("tea") == tagger.labels_of("cold") == ["liquid"]
+    wait_until(lambda: "liquid" in engine.apply_pending().names)
+    engine.close()
+    again = Engine(model)
+    assert sorted(again.served.names) == ["fish", "liquid"], "nothing is applied twice"
+    again.close()
+
+
+def test_a_wrong_name_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (model / "config.json").read_bytes()
+    said = fails(capsys, "labels", "rename", "sup", "x", "--model", model)
+    assert "there is no label 'sup' (did you mean 'soup'?)." in said
+    said = fails(capsys, "labels", "rename", "soup", "fish", "--model", model)
+    assert "there is a label 'fish' already. Use dxml labels merge to make one of both." in said
+    assert "a model cannot lose all" in fails(
+        capsys, "labels", "delete", "fish", "soup", "--model", model
+    )
+    assert (model / "config.json").read_bytes() == before
+
+
+def test_a_query_need_not_be_called_list(files: Path) -> None:
+    assert "1 of 1 labels" in run("labels", "list", "swims", "-m", files / "m").stdout
+    assert "1 of 1 labels" in run("labels", "-m", files / "m", "swims").stdout
+    assert "merge" in run("labels", "--help").stdout

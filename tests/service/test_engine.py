@@ -219,3 +219,32 @@ def test_every_worker_follows_and_nothing_comes_twice(model: Path, trained: Path
     for engine in (one, two):
         with engine._loading:
             engine.close()
+
+
+def test_labels_change_between_lessons(model: Path) -> None:
+    """What was taught before a change has the old name, what is taught later a new label."""
+    engine = Engine(model)
+    other = Engine(model)
+    engine.learn(["trawler at sea"], [["Fishery"]], ids=["before"])
+    engine.relabel("rename", ["Fishery"], "Fishing")
+    other.learn(["net of gold"], [["Fishery"]], ids=["after"])
+    engine.relabel("merge", ["Roads", "Music"], "Noise")
+    engine.relabel("delete", ["Kitchen"])
+    for each in (engine, other, Engine(model)):
+        served = each.apply_pending()
+        assert isinstance(served, ServedTagger)
+        assert sorted(served.names) == ["Fishery", "Fishing", "Noise"]
+        assert served.labels_of("before") == ["Fishing"]
+        assert served.labels_of("after") == ["Fishery"]
+        each.close()
+
+
+def test_another_model_may_have_other_labels(model: Path, tmp_path: Path) -> None:
+    served = Engine(model).served
+    assert isinstance(served, ServedTagger)
+    assert served.relabelled_again("rename", ["Gone"], "New") is served
+    assert served.relabelled_again("delete", list(served.names), None) is served
+    merged = served.relabelled_again("rename", ["Roads"], "Music")
+    assert "Roads" not in merged.names and "Music" in merged.names
+    renamed = served.relabelled_again("merge", ["Roads", "Gone"], "Way")
+    assert "Way" in renamed.names and "Roads" not in renamed.names

@@ -1,4 +1,4 @@
-"""``dxml labels``."""
+"""``dxml labels``: list them, and rename, merge or delete some."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dxml._cli._model import load_tagger
-from dxml._cli._options import MODEL
+from dxml._cli._default import DefaultGroup
+from dxml._cli._model import check_tagger, load_tagger
+from dxml._cli._options import MODEL, QUIET
 
 if TYPE_CHECKING:
+    from dxml.service._served import Change
     from dxml.tagging._tagger import TextTagger
 
-__all__ = ["labels"]
+__all__ = ["app"]
+
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="The labels of a tagger: dxml labels QUERY lists them.",
+    no_args_is_help=True,
+)
 
 
-def labels(
+@app.command("list")
+def list_labels(
     query: str | None = typer.Argument(
         None, metavar="QUERY", help="Only those with this in name or description."
     ),
@@ -40,6 +49,64 @@ def labels(
     else:
         _print(found[:top])
         typer.echo(f"{min(top, len(found)):,} of {len(found):,} labels")
+
+
+@app.command()
+def rename(
+    old: str = typer.Argument(..., metavar="OLD", help="The label's name."),
+    new: str = typer.Argument(..., metavar="NEW", help="The name that it is to have."),
+    model: Path = MODEL,
+    quiet: bool = QUIET,
+) -> None:
+    """Call a label by another name.
+
+    What a service was taught is applied first. The model's folder is replaced in
+    one step.
+    """
+    _change(model, "rename", [old], new, quiet, f"renamed {old!r} to {new!r}")
+
+
+@app.command()
+def merge(
+    labels: list[str] = typer.Argument(..., metavar="LABEL", help="Labels to be put together."),
+    into: str = typer.Option(..., "--into", metavar="NAME", help="One of them, or another name."),
+    model: Path = MODEL,
+    quiet: bool = QUIET,
+) -> None:
+    """Make one label of several; the texts of each carry it.
+
+    The linear head is trained on for it. The other parts put together what they
+    have; dxml learn --catch-up trains them too.
+    """
+    named = ", ".join(map(repr, labels))
+    _change(model, "merge", labels, into, quiet, f"merged {named} into {into!r}")
+
+
+@app.command()
+def delete(
+    labels: list[str] = typer.Argument(..., metavar="LABEL", help="Labels that are to go."),
+    model: Path = MODEL,
+    quiet: bool = QUIET,
+) -> None:
+    """Take labels off all texts; they are predicted no more. The texts stay."""
+    _change(model, "delete", labels, None, quiet, f"deleted {', '.join(map(repr, labels))}")
+
+
+def _change(
+    model: Path, how: Change, labels: list[str], into: str | None, quiet: bool, said: str
+) -> None:
+    from dxml._core.locking import folder_lock
+    from dxml.service._engine import compact_journal, relabel
+    from dxml.tagging._journal import JOURNAL
+
+    check_tagger(model)  # what is no tagger is refused before a lock is made
+    with folder_lock(model):
+        tagger = relabel(model, how, labels, into)
+        tagger.save(model)
+        if (model / JOURNAL).exists():
+            compact_journal(model)
+    if not quiet:
+        typer.echo(f"{said}: {len(tagger.labels_):,} labels")
 
 
 def _found(tagger: TextTagger, query: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -194,6 +194,27 @@ class DeepHead:
             self._more_names(count, name_tokens, device),
             self.precision,
         )
+
+    def with_labels(self, labels: npt.NDArray[np.int64]) -> DeepHead:
+        """With these labels only, in this order."""
+        names = None if self.names is None else self.names[labels]
+        return replace(self, weight=self.weight[labels], bias=self.bias[labels], names=names)
+
+    def with_row(self, label: int, row: Floats, bias: float) -> DeepHead:
+        """With another row of the head for a label."""
+        weight, biases = np.array(self.weight), np.array(self.bias)
+        weight[label], biases[label] = row.astype(np.float16), bias
+        return replace(self, weight=weight, bias=biases)
+
+    def with_names(
+        self, labels: npt.NDArray[np.int64], tokens: Tokens, device: torch.device = CPU
+    ) -> DeepHead:
+        """With other names for some labels, where names were read at all."""
+        if self.names is None or not len(labels):
+            return self
+        names = np.array(self.names)
+        names[labels] = self._embedded(tokens, device).half().cpu().numpy()
+        return replace(self, names=names)
 
     def train_on(
         self,

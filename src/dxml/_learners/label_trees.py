@@ -302,6 +302,23 @@ class LabelTree:
             leaves = leaves[leaves >= 0]
         return np.flatnonzero(passed)
 
+    def with_labels(self, labels: npt.NDArray[np.int64]) -> LabelTree:
+        """With these labels only, in this order; those that came after the fit have no place."""
+        n_nodes, known = self.shape.n_nodes, labels < self.shape.n_labels
+        leaves = np.full(len(labels), -1, dtype=np.int32)
+        leaves[known] = self.shape.leaves[labels[known]]
+        rows = np.concatenate([np.arange(n_nodes), n_nodes + labels[known]])
+        places = np.concatenate([np.arange(n_nodes), n_nodes + np.flatnonzero(known)])
+        biases = np.zeros(n_nodes + len(labels), dtype=np.float32)
+        biases[places] = self.biases[rows]
+        kept = as_csr(self.weights)[rows]
+        lengths = np.zeros(n_nodes + len(labels), dtype=np.int64)
+        lengths[places] = np.diff(kept.indptr)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        shape = (len(biases), kept.shape[1])
+        weights = sp.csr_matrix((kept.data, kept.indices, ends), shape=shape)
+        return LabelTree(TreeShape(self.shape.parents, leaves), weights, biases)
+
     def widened(self, n_features: int) -> LabelTree:
         """With more features, which weigh nothing."""
         return LabelTree(self.shape, widened(as_csr(self.weights), n_features), self.biases)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,14 @@ from dxml.exceptions import DataFormatError
 from dxml.joint._answering import Answering
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._plan import Plan
-from dxml.joint._teaching import add_points, drop_points, remove_label, train_on, widen
+from dxml.joint._teaching import (
+    add_points,
+    drop_points,
+    regroup,
+    remove_label,
+    train_on,
+    widen,
+)
 from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts.protocol import Options
 from dxml.progress import SILENT, Progress
@@ -125,6 +132,60 @@ class Teachable(Answering):
             raise DataFormatError(f"point {point} does not carry label {label}: {own.tolist()}.")
         self._adopt(remove_label(self._ensemble, point, label, self._options()))
         return self
+
+    def merge_labels(self, labels: Sequence[int], *, label_text: str | None = None) -> Self:
+        """Make one label of several; the points of each carry it.
+
+        It takes the column of the most frequent of them, and the columns after the others move up.
+
+        Parameters
+        ----------
+        labels : sequence of int
+            Columns.
+        label_text : str, optional
+            Name and description of the new label, for a model that reads texts.
+        """
+        old = self._checked_labels(labels)
+        kept = int(old[np.argmax(self.label_frequency_[old])])
+        main = np.setdiff1d(np.arange(self.n_labels_), old[old != kept])
+        place = int(np.searchsorted(main, kept))
+        merged = {place: old} if len(old) > 1 else {}
+        return self._regroup(main, merged, place, label_text)
+
+    def delete_labels(self, labels: Sequence[int]) -> Self:
+        """Take labels, by their columns, off all points; the columns after them move up."""
+        main = np.setdiff1d(np.arange(self.n_labels_), self._checked_labels(labels))
+        if not len(main):
+            raise DataFormatError("a model cannot lose all of its labels. Keep one, or fit anew.")
+        return self._regroup(main, {})
+
+    def rename_label(self, label: int, label_text: str) -> Self:
+        """Read the new name of a label, where the model reads texts."""
+        [place] = self._checked_labels([label]).tolist()
+        return self._regroup(np.arange(self.n_labels_), {}, place, label_text)
+
+    def _regroup(
+        self,
+        main: npt.NDArray[np.int64],
+        merged: Mapping[int, npt.NDArray[np.int64]],
+        renamed: int | None = None,
+        label_text: str | None = None,
+    ) -> Self:
+        texts = None if label_text is None else self._read([label_text])
+        named = np.array([] if renamed is None else [renamed], dtype=np.int64)
+        self._adopt(regroup(self._ensemble, self._options(), main, merged, named, texts))
+        if self.label_names_ is not None:
+            self.label_names_ = self.label_names_[main]
+        return self
+
+    def _checked_labels(self, labels: Sequence[int]) -> npt.NDArray[np.int64]:
+        self._check_fitted()
+        found = np.unique(np.asarray(labels, dtype=np.int64))
+        outside = found[(found < 0) | (found >= self.n_labels_)]
+        if not len(found) or len(outside):
+            what = outside[0] if len(outside) else "none"
+            raise DataFormatError(f"give labels of 0 to {self.n_labels_ - 1}, got {what}.")
+        return found
 
     def catch_up(self, *, progress: Progress = SILENT) -> Self:
         """Train the parts on from where they are, with all the points that are known now.

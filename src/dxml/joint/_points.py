@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -334,6 +334,25 @@ class Known:
             (np.ones(len(indices), bool), indices, indptr), shape=self.labels.shape
         )
         return replace(self, labels=labels, tie_order=tie_order_of(labels))
+
+    def regroup(
+        self, main: npt.NDArray[np.int64], merged: Mapping[int, npt.NDArray[np.int64]]
+    ) -> Known:
+        """With some labels left out, and others as one; see `Regrouping`."""
+        place = np.full(self.n_labels, -1, dtype=np.int64)
+        place[main] = np.arange(len(main))
+        for new, old in merged.items():
+            place[old] = new
+        columns = place[self.labels.indices]
+        rows = np.repeat(np.arange(self.n_points), np.diff(self.labels.indptr))
+        kept = columns >= 0
+        pairs = np.unique(rows[kept] * len(main) + columns[kept])
+        ends = np.searchsorted(pairs, np.arange(self.n_points + 1) * len(main))
+        labels = sp.csr_matrix(
+            (np.ones(len(pairs), bool), (pairs % len(main)).astype(np.int32), ends),
+            shape=(self.n_points, len(main)),
+        )
+        return Known(self.held, labels, tie_order_of(labels), self.space)
 
 
 def tie_order_of(labels: sp.csr_matrix) -> Ids:

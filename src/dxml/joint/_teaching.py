@@ -12,6 +12,10 @@ wide      the layer stays; a new label gets the direction of the mean of its poi
 deep      the encoder stays; a new label gets the direction of the mean of its texts, and its name
 ========  ==========================================================================================
 
+Labels that become one: their votes are added up in the kernel, the linear head trains the new one
+on from the mean of their weights, wide layer and encoder keep a stretched mean of their rows, and
+label trees the place of the most frequent one.
+
 The weights of the mixture stay. A point that is dropped votes no more, and a label taken off a
 point is unlearnt from it. What linear head and wide layer learnt from a dropped point stays until
 the model is trained again.
@@ -25,6 +29,7 @@ Every function gives a new ensemble and leaves the old as it was.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -35,10 +40,10 @@ from dxml._core.precision import pack_sparse, unpack_sparse
 from dxml._deep.tokens import Tokens
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._plan import PARTS, Plan
-from dxml.joint.parts.protocol import Data, Lesson, Options, Task
+from dxml.joint.parts.protocol import Data, Lesson, Options, Regrouping, Task
 from dxml.progress import SILENT, Progress
 
-__all__ = ["add_points", "drop_points", "remove_label", "train_on", "widen"]
+__all__ = ["add_points", "drop_points", "regroup", "remove_label", "train_on", "widen"]
 
 
 def add_points(
@@ -95,6 +100,22 @@ def remove_label(ensemble: Ensemble, row: int, label: int, options: Options) -> 
     parts = {
         name: part.unlabel(row, label, after, options) for name, part in ensemble.parts.items()
     }
+    return replace(ensemble, known=after, parts=parts)
+
+
+def regroup(
+    ensemble: Ensemble,
+    options: Options,
+    main: npt.NDArray[np.int64],
+    merged: Mapping[int, npt.NDArray[np.int64]],
+    renamed: npt.NDArray[np.int64],
+    label_texts: Tokens | None = None,
+) -> Ensemble:
+    """With labels merged, left out or renamed; parameters are those of `Regrouping`."""
+    before = ensemble.known
+    after = before.regroup(main, merged)
+    change = Regrouping(main, merged, renamed, label_texts, before, after, options)
+    parts = {name: part.regroup(change) for name, part in ensemble.parts.items()}
     return replace(ensemble, known=after, parts=parts)
 
 

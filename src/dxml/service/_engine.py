@@ -23,7 +23,14 @@ import scipy.sparse as sp
 from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
-from dxml.service._served import Point, Served, ServedTagger, check_method, open_served
+from dxml.service._served import (
+    Change,
+    Point,
+    Served,
+    ServedTagger,
+    check_method,
+    open_served,
+)
 from dxml.tagging._journal import JOURNAL, Action, Entry, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
@@ -36,6 +43,7 @@ __all__ = [
     "apply_journal",
     "compact_journal",
     "has_new_lessons",
+    "relabel",
 ]
 
 MERGED = 1000  # most texts of successive lessons that are learnt together
@@ -183,10 +191,28 @@ class Engine:
                 raise ServiceError("not_found", message)
             self._keep(served, "unlabel", {"id": id, "label": name})
 
-    def _keep(self, served: ServedTagger, action: Action, content: Mapping[str, Any]) -> None:
-        """Apply a lesson, then commit it to the journal; what fails leaves both as they were."""
+    def relabel(self, how: Change, labels: Sequence[str], into: str | None = None) -> None:
+        """Rename, merge or delete labels, and keep that."""
+        self._follow()
+        with self._computing:
+            served = self._teachable()
+            after = served.relabelled(how, labels, into)
+            content = {"how": how, "labels": list(labels), "into": into}
+            self._keep(served, "relabel", content, after)
+
+    def _keep(
+        self,
+        served: ServedTagger,
+        action: Action,
+        content: Mapping[str, Any],
+        after: Served | None = None,
+    ) -> None:
+        """Apply a lesson, then commit it to the journal; what fails leaves both as they were.
+
+        `after` is the model with the lesson, where it was applied already.
+        """
         try:
-            after = _changed(served, [Entry(0, action, content)])
+            after = after or _changed(served, [Entry(0, action, content)])
         except MemoryError:
             message = "there is not enough memory to learn this; nothing was kept. Send less."
             raise ServiceError("too_large", message) from None
@@ -360,11 +386,36 @@ def apply_journal(folder: str | Path) -> TextTagger:
     check_method(folder)
     engine = Engine(folder, _journal_in(folder))
     try:
-        served = engine.served
-        if not isinstance(served, ServedTagger):
-            raise ParameterError(f"{folder}: holds a model of features, which learns no lessons.")
-        served.tagger.applied_lessons = AppliedLessons(engine.journal.identity, engine.applied)
-        return served.tagger
+        return _applied(engine)
+    finally:
+        engine.close()
+
+
+def _applied(engine: Engine) -> TextTagger:
+    """The tagger with a record of the lessons that were applied to it."""
+    served = engine.served
+    if not isinstance(served, ServedTagger):
+        raise ParameterError(
+            f"{engine.folder}: holds a model of features, which learns no lessons."
+        )
+    served.tagger.applied_lessons = AppliedLessons(engine.journal.identity, engine.applied)
+    return served.tagger
+
+
+def relabel(
+    folder: str | Path, how: Change, labels: Sequence[str], into: str | None = None
+) -> TextTagger:
+    """The tagger of a folder with labels renamed, merged or deleted; the caller saves it.
+
+    Where a service was taught, its lessons are applied first, and the change is an entry of its
+    journal: what it was taught before has the old names, what it is taught later the new ones.
+    """
+    if not (Path(folder) / JOURNAL).exists():
+        return ServedTagger(TextTagger.load(folder)).relabelled(how, labels, into).tagger
+    engine = Engine(folder)
+    try:
+        engine.relabel(how, labels, into)
+        return _applied(engine)
     finally:
         engine.close()
 
@@ -429,6 +480,9 @@ def _changed(served: Served, step: Sequence[Entry]) -> Served:
         id, name = step[0].content["id"], step[0].content["label"]
         known = id in served.ids and name in served.labels_of(id)
         return served.unlabelled(id, name) if known else served
+    if step[0].action == "relabel":
+        content = step[0].content
+        return served.relabelled_again(content["how"], content["labels"], content["into"])
     lessons: dict[str, tuple[str, list[str]]] = {}
     for entry in step:
         content = entry.content

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,15 @@ from dxml.service._errors import ServiceError
 from dxml.tagging._tagger import TextTagger
 from dxml.topk import TopK
 
-__all__ = ["Point", "Served", "ServedJoint", "ServedTagger", "check_method", "open_served"]
+__all__ = [
+    "Change",
+    "Point",
+    "Served",
+    "ServedJoint",
+    "ServedTagger",
+    "check_method",
+    "open_served",
+]
 
 LARGEST = float(np.finfo(np.float32).max)
 """Values of features are kept in 32 bits."""
@@ -106,6 +114,10 @@ class Served(ABC):
         return [(name, n) for known, name, n in self._by_frequency if folded in known]
 
 
+Change = Literal["rename", "merge", "delete"]
+"""What may be done with labels."""
+
+
 class ServedTagger(Served):
     """A tagger of texts, which can be taught."""
 
@@ -176,6 +188,32 @@ class ServedTagger(Served):
     def unlabelled(self, id: str, name: str) -> ServedTagger:
         """A tagger that has unlearnt a label of a text."""
         return ServedTagger(self._copy().remove_label(id, name))
+
+    def relabelled(self, how: Change, labels: Sequence[str], into: str | None) -> ServedTagger:
+        """A tagger with labels renamed, merged or deleted."""
+        tagger = self._copy()
+        if how == "delete" or into is None:
+            for name in labels:
+                tagger.delete_label(name)
+        elif how == "merge":
+            tagger.merge_labels(labels, into)
+        else:
+            tagger.rename_label(labels[0], into)
+        return ServedTagger(tagger)
+
+    def relabelled_again(
+        self, how: Change, labels: Sequence[str], into: str | None
+    ) -> ServedTagger:
+        """As `relabelled`, for a model that may have come later.
+
+        It may lack some of the labels, or have the new name already.
+        """
+        known = [name for name in dict.fromkeys(labels) if name in self.names]
+        if not known or (how == "delete" and len(known) == len(self.names)):
+            return self
+        if how != "delete":
+            how = "merge" if len({*known, into}.intersection(self.names)) > 1 else "rename"
+        return self if known == [into] else self.relabelled(how, known, into)
 
     def _copy(self) -> TextTagger:
         """Teaching replaces the attributes of a tagger and of its model, never their contents."""

@@ -32,10 +32,10 @@ __all__ = ["JOURNAL", "Action", "Entry", "Journal"]
 
 JOURNAL = "lessons.sqlite"
 """The journal's name in a model's folder."""
-VERSION = 2
+VERSION = 3
 PAGE = 1000  # entries read at a time
 
-Action = Literal["learn", "forget", "unlabel", "reload"]
+Action = Literal["learn", "forget", "unlabel", "relabel", "reload"]
 
 
 @dataclass(frozen=True)
@@ -254,6 +254,8 @@ def _still_valid(
         kept = [i for i, id in enumerate(content["ids"]) if id not in settled]
         settled.update(content["ids"])
         return {name: [rows[i] for i in kept] for name, rows in content.items()} if kept else None
+    if action == "relabel":
+        return content
     if content["id"] in settled:
         return None
     if action == "forget":

@@ -114,6 +114,10 @@ class KnownTexts:
         ids, titles = [self.ids[row] for row in rows], [self._titles[row] for row in rows]
         return KnownTexts(self.names, ids, titles)
 
+    def renamed(self, names: Sequence[str]) -> KnownTexts:
+        """With other labels."""
+        return KnownTexts(list(names), self.ids, self.titles)
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         found: dict[str, npt.NDArray[Any]] = {}
         for what in ("names", "ids", "titles"):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dxml.exceptions import DataFormatError, advise
-from dxml.tagging._thesaurus import Thesaurus, short_uris
+from dxml.tagging._thesaurus import Thesaurus, short_uris, without_circles
 from dxml.text._files import open_text, plain_suffix
 
 __all__ = ["is_rdf", "read_skos"]
@@ -165,7 +165,7 @@ def _thesaurus(
     names, renamed = _distinct(named, concepts)
     of = {concept.uri: name for concept, name in zip(concepts, names, strict=True)}
     broader = {concept.uri: tuple(concept.broader) for concept in concepts}
-    broader, circles = _without_circles(broader)
+    broader, circles = without_circles(broader)
     others = {}
     for concept, name, plain in zip(concepts, names, named, strict=True):
         called = [
@@ -216,30 +216,3 @@ def _distinct(named: list[str], concepts: list[_Concept]) -> tuple[list[str], in
             taken.add(name)
         names.append(name)
     return names, sum(a != b for a, b in zip(named, names, strict=True))
-
-
-def _without_circles(
-    broader: Mapping[str, tuple[str, ...]],
-) -> tuple[dict[str, tuple[str, ...]], int]:
-    """Links less those that lead back to a concept that is being gone up from."""
-    kept: dict[str, list[str]] = {uri: [] for uri in broader}
-    open_, done = set[str](), set[str]()
-    dropped = 0
-    for start in broader:
-        way = [] if start in done else [(start, iter(broader[start]))]
-        open_.update(uri for uri, _ in way)
-        while way:
-            uri, ups = way[-1]
-            up = next(ups, None)
-            if up is None:
-                open_.discard(uri)
-                done.add(uri)
-                way.pop()
-            elif up in open_:
-                dropped += 1
-            else:
-                kept[uri].append(up)
-                if up not in done:
-                    open_.add(up)
-                    way.append((up, iter(broader[up])))
-    return {uri: tuple(ups) for uri, ups in kept.items()}, dropped

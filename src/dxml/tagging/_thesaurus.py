@@ -26,7 +26,15 @@ from dxml._core.arrays import Arrays
 from dxml.exceptions import DataFormatError
 from dxml.text._strings import pack_strings
 
-__all__ = ["LabelInfo", "Thesaurus", "check_parents", "close_name", "label_text", "short_uris"]
+__all__ = [
+    "LabelInfo",
+    "Thesaurus",
+    "check_parents",
+    "close_name",
+    "label_text",
+    "short_uris",
+    "without_circles",
+]
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,64 @@ class Thesaurus:
         strange = {label: n for label, n in carried.items() if self.resolve(label) is None}
         return dict(sorted(strange.items(), key=lambda each: (-each[1], each[0])))
 
+    def renamed(self, old: str, new: str) -> Thesaurus:
+        """With another name for a label; the old one is another name of it."""
+        return self.merged([old], new)
+
+    def merged(self, labels: Iterable[str], into: str) -> Thesaurus:
+        """With some labels as one, which their names and other names mean too.
+
+        It keeps its description, parents and identifiers, or has those of the first of them.
+        Broader links that would close a circle go.
+        """
+        gone = dict.fromkeys(label for label in labels if label in self and label != into)
+        if not gone:
+            return self
+        heir = into if into in self else next(iter(gone))
+
+        def names(rows: Iterable[str]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(into if name in gone else name for name in rows))
+
+        def kept(by_name: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                into if name == heir else name: value
+                for name, value in by_name.items()
+                if name == heir or name not in gone
+            }
+
+        parents = {name: names(ups) for name, ups in kept(self.parents).items()}
+        parents[into] = tuple(up for up in parents[into] if up != into)
+        others = [name for one in (heir, *gone) for name in (one, *self.alternatives.get(one, ()))]
+        alternatives = kept(self.alternatives)
+        alternatives[into] = tuple(name for name in dict.fromkeys(others) if name != into)
+        return Thesaurus(
+            kept(self.descriptions),
+            without_circles(parents)[0],
+            alternatives,
+            kept(self.uris),
+            kept(self.notations),
+        )
+
+    def without(self, label: str) -> Thesaurus:
+        """Without a label; what it stood above is below its parents then."""
+        ups = self.parents.get(label, ())
+        parents = {
+            name: tuple(dict.fromkeys(u for up in own for u in (ups if up == label else (up,))))
+            for name, own in self.parents.items()
+            if name != label
+        }
+
+        def kept(by_name: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in by_name.items() if name != label}
+
+        return Thesaurus(
+            kept(self.descriptions),
+            parents,
+            kept(self.alternatives),
+            kept(self.uris),
+            kept(self.notations),
+        )
+
     def as_texts(self, rows: Iterable[Iterable[str]], few: int) -> dict[str, str]:
         """The labels that fewer than `few` rows carry, as texts: name, other names, description.
 
@@ -267,6 +333,37 @@ def check_parents(parents: Mapping[str, tuple[str, ...]], where: Mapping[str, st
             f"{where[circle[0]]}: {circle[0]!r} is its own ancestor ({' → '.join(circle)}). "
             "Take one of these parents away."
         ) from None
+
+
+def without_circles(
+    parents: Mapping[str, tuple[str, ...]],
+) -> tuple[dict[str, tuple[str, ...]], int]:
+    """Links up less those that lead back to where one came from, and how many these are.
+
+    >>> without_circles({"a": ("b",), "b": ("a",)})
+    ({'a': ('b',), 'b': ()}, 1)
+    """
+    kept: dict[str, list[str]] = {name: [] for name in parents}
+    open_, done = set[str](), set[str]()
+    dropped = 0
+    for start in parents:
+        way = [] if start in done else [(start, iter(parents[start]))]
+        open_.update(name for name, _ in way)
+        while way:
+            name, ups = way[-1]
+            up = next(ups, None)
+            if up is None:
+                open_.discard(name)
+                done.add(name)
+                way.pop()
+            elif up in open_:
+                dropped += 1
+            else:
+                kept[name].append(up)
+                if up not in done:
+                    open_.add(up)
+                    way.append((up, iter(parents[up])))
+    return {name: tuple(ups) for name, ups in kept.items()}, dropped
 
 
 def close_name(name: str, known: Any) -> str:

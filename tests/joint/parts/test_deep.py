@@ -302,3 +302,28 @@ def test_without_a_line_labels_without_an_example_are_not_named(
     best = without_examples.rank(planted[1].texts, 3).indices
     assert not {without_examples.labels_[i] for i in best.ravel()} & set(HIDDEN)
     without_examples.model.parts_["deep"] = part  # type: ignore[index]
+
+
+def test_labels_are_merged_renamed_and_deleted(
+    fitted: TextTagger, planted: tuple[Planted, Planted], tmp_path: Path
+) -> None:
+    model = TextTagger.load(fitted.save(tmp_path / "m"))
+    first, second, third = model.labels_[:3]
+    before = model.model.parts_["deep"]
+    assert isinstance(before, DeepPart) and before.head.names is not None
+    model.merge_labels([first, second], into=first).delete_label(third)
+    part = model.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and part.head.n_labels == len(model.labels_) == 14
+    pairs = zip(planted[1].texts, names_of(planted[1]), strict=True)
+    texts = [text for text, row in pairs if set(row) <= {first, second}]
+    tokens = part.head.reader.read(texts)
+    best = part.head.best(tokens, 1)[0][:, 0]
+    was = np.isin(before.head.best(tokens, 1)[0][:, 0], [0, 1])
+    assert texts and (best == model.labels_.index(first)).mean() >= was.mean()
+    assert {model.tag(text, top=1)[0].name for text in texts} == {first}
+    model.rename_label(first, "boat")
+    renamed = model.model.parts_["deep"]
+    assert isinstance(renamed, DeepPart) and renamed.head.names is not None
+    assert part.head.names is not None
+    changed = (renamed.head.names != part.head.names).any(axis=1)
+    assert np.flatnonzero(changed).tolist() == [model.labels_.index("boat")]

@@ -15,6 +15,7 @@ from dxml._core.precision import Precision
 from dxml._deep.name_line import NameLine
 from dxml._deep.settings import DeepSettings
 from dxml._deep.tokens import Tokens
+from dxml._learners.merged_rows import merged_row
 from dxml.exceptions import DataFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
@@ -25,6 +26,7 @@ from dxml.joint.parts.protocol import (
     Options,
     Part,
     Query,
+    Regrouping,
     Settings,
     Shape,
     Task,
@@ -42,6 +44,8 @@ CONTINUED_EPOCHS = 0.1
 """Share of the epochs for which training goes on with the points that were held out."""
 CONTINUED_RATE = 0.3  # of the learning rates
 TRAIN_ON_EPOCHS = 0.2  # share of the epochs for which `train_on` trains
+OWN_TEXTS = 50  # of each label that becomes one with others
+OTHER_TEXTS = 100  # by which the new one is scaled
 SETTINGS = DeepSettings(encoder_rate=2e-4, name_every=2)
 """How encoders are trained, by points held out of PubMed-MeSH and TIBKAT-GND: docs/guide/deep.md.
 Names of labels are read in every other step."""
@@ -194,6 +198,23 @@ class DeepPart(Part):
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> DeepPart:
         return replace(self, texts=self.texts.take(np.flatnonzero(kept)))
+
+    def regroup(self, change: Regrouping) -> DeepPart:
+        """The encoder stays; see `dxml._learners.merged_rows` for labels that become one."""
+        import torch
+
+        device = torch.device(change.options.device)
+        head = self.head.with_labels(change.main)
+        for new, old in change.merged.items():
+            own, others = change.samples(new, OWN_TEXTS, OTHER_TEXTS)
+            hidden = [self.head.hidden(self.texts.take(rows), device) for rows in (*own, others)]
+            counts = change.before.counts[old].astype(np.float32)
+            weight = np.asarray(self.head.weight, dtype=np.float32)[old]
+            row = merged_row(weight, self.head.bias[old], counts, hidden[:-1], hidden[-1])
+            head = head.with_row(new, *row)
+        if change.label_texts is not None:
+            head = head.with_names(change.renamed, change.label_texts, device)
+        return replace(self, head=head)
 
     def train_on(self, task: Task, planned: Settings | None) -> DeepPart:
         """On a GPU, trained on with all known texts for a fifth of the epochs."""

@@ -14,7 +14,17 @@ from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
-from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import (
+    Lesson,
+    Named,
+    Options,
+    Part,
+    Query,
+    Regrouping,
+    Settings,
+    Shape,
+    Task,
+)
 
 __all__ = ["Frequency", "log_frequency"]
 
@@ -68,6 +78,9 @@ class Frequency(Part):
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> Frequency:
         return Frequency(log_frequency(after.labels))
+
+    def regroup(self, change: Regrouping) -> Frequency:
+        return Frequency(log_frequency(change.after.labels))
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         return {}, {}

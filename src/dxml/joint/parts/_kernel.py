@@ -26,6 +26,7 @@ from dxml.joint.parts.protocol import (
     Options,
     Part,
     Query,
+    Regrouping,
     Settings,
     Shape,
     Task,
@@ -124,6 +125,25 @@ class KernelPart(Part):
         votes[row, label] -= 1 / (1 + self.vote.kernel.ridge)
         votes[[row]] = _rounded(votes[[row]], options.precision)
         return KernelPart(replace(self.vote, votes=votes))
+
+    def regroup(self, change: Regrouping) -> KernelPart:
+        """Votes for labels that become one are added up: the regression is linear in the labels.
+
+        A point that carried several of them gets one step of coordinate descent, as in `unlabel`.
+        """
+        vote, labels = self.vote, change.before.labels
+        votes = vote.votes[:, change.main]
+        for new, old in change.merged.items():
+            votes[:, new] = vote.votes[:, old].sum(axis=1)
+            again = np.maximum(np.asarray(labels[:, old].sum(axis=1)).ravel() - 1.0, 0)
+            votes[:, new] -= again / (1 + vote.kernel.ridge)
+        relations = vote.relations
+        if relations is not None:
+            related = change.main[change.main < len(relations)]
+            relations = relations[np.ix_(related, related)] if len(related) else None
+        kernel = vote.kernel if relations is not None else replace(vote.kernel, pull=0.0)
+        votes = _rounded(np.ascontiguousarray(votes), change.options.precision)
+        return KernelPart(replace(vote, votes=votes, kernel=kernel, relations=relations))
 
     def train_on(self, task: Task, planned: Settings | None) -> KernelPart:
         """Solved for all points with the same kernel, if a model of so many would have one."""

@@ -17,7 +17,17 @@ from dxml._learners.linear_head import LinearHead, fit_linear, label_signs
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known, Near
 from dxml.joint._sizes import LINEAR_PAIR_BYTES
-from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import (
+    Lesson,
+    Named,
+    Options,
+    Part,
+    Query,
+    Regrouping,
+    Settings,
+    Shape,
+    Task,
+)
 
 __all__ = ["DEFAULT_C", "LinearPart"]
 
@@ -30,6 +40,7 @@ NEW_SHARE = 0.1
 
 With less, points that come one by one make the others worse; with more, less is learnt from them:
 benchmarks/results/teaching-choices.json."""
+MERGED_POINTS = 500  # of a merged label, at most, from which it is trained on
 TRAIN_ON_C = 0.25  # of C: training on stays near the weights there are
 TRAIN_ON_ITER = 1
 
@@ -121,6 +132,22 @@ class LinearPart(Part):
         one = sp.csr_matrix(np.array([[-1]], np.int8))
         signs = _Signs(np.array([label]), np.array([row]), one)
         return self._taught(signs, after.points, after.n_labels, options)
+
+    def regroup(self, change: Regrouping) -> LinearPart:
+        """A merged label goes on from the mean of its labels' weights, and is trained on.
+
+        It learns from its points and from those nearest to them that do not carry it.
+        """
+        weights = self.head.rows(change.main)
+        if not change.merged:
+            return LinearPart(LinearHead(weights), self.C)
+        labels = np.array(sorted(change.merged), dtype=np.int64)
+        means = [_mean_row(self.head, change, label) for label in labels]
+        mean = sp.csr_matrix(sp.vstack(means, format="csr"), dtype=np.float32)
+        head = LinearHead(weights).replaced(labels, mean, len(change.main))
+        after, options = change.after, change.options
+        signs = _merged_signs(labels, after, options)
+        return LinearPart(head, self.C)._taught(signs, after.points, after.n_labels, options)
 
     def train_on(self, task: Task, planned: Settings | None) -> LinearPart:
         """All labels go on from their weights w₀, by a loss so small that they stay near.
@@ -219,6 +246,33 @@ def _lesson_signs(lesson: Lesson) -> _Signs:
         others = others - others.multiply(signs > 0)  # not where the label is carried
         signs = sp.csr_matrix((signs - others).sign(), dtype=np.int8)  # -2 where both say -1
     signs.eliminate_zeros()
+    signs.sort_indices()
+    return _Signs(labels, points, signs)
+
+
+def _mean_row(head: LinearHead, change: Regrouping, label: int) -> sp.csr_matrix:
+    """The mean of the weights of the labels that become one, by their points."""
+    old = change.merged[label]
+    counts = np.maximum(change.before.counts[old], 1).astype(np.float32)
+    return sp.csr_matrix(counts / counts.sum()) @ head.rows(old)
+
+
+def _merged_signs(labels: npt.NDArray[np.int64], after: Known, options: Options) -> _Signs:
+    """Some points of each label against the known points near them that do not carry it."""
+    carried = after.labels.tocsc()
+    rows, columns, values = [], [], []
+    for place, label in enumerate(labels):
+        own = carried.indices[carried.indptr[label] : carried.indptr[label + 1]]
+        some = own[:: -(-len(own) // MERGED_POINTS) or 1]
+        near = after.search(after.points[some], NEAREST, options.device).ids if len(some) else own
+        against = np.setdiff1d(near[near >= 0], own)
+        for points, sign in ((some, 1), (against, -1)):
+            rows.append(np.full(len(points), place))
+            columns.append(points.astype(np.int64))
+            values.append(np.full(len(points), sign, dtype=np.int8))
+    points, places = np.unique(np.concatenate(columns), return_inverse=True)
+    pairs = (np.concatenate(values), (np.concatenate(rows), places))
+    signs = sp.csr_matrix(pairs, shape=(len(labels), len(points)), dtype=np.int8)
     signs.sort_indices()
     return _Signs(labels, points, signs)
 

@@ -18,7 +18,16 @@ from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
 from dxml.joint._sizes import N_TREES, TREE_FEATURES, TREE_LABELS, TREE_POINTS
-from dxml.joint.parts.protocol import Named, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import (
+    Named,
+    Options,
+    Part,
+    Query,
+    Regrouping,
+    Settings,
+    Shape,
+    Task,
+)
 
 __all__ = ["TreesPart"]
 
@@ -94,6 +103,10 @@ class TreesPart(Part):
 
     def widen(self, after: Known) -> TreesPart:
         return TreesPart(tuple(tree.widened(after.points.shape[1]) for tree in self.trees))
+
+    def regroup(self, change: Regrouping) -> TreesPart:
+        """A merged label keeps the place of its most frequent one until trees are grown anew."""
+        return TreesPart(tuple(tree.with_labels(change.main) for tree in self.trees))
 
     def train_on(self, task: Task, planned: Settings | None) -> TreesPart:
         """Trees of all points, grown anew: labels that came later have a place in them."""

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.compiled import compiled, prange
 from dxml._core.precision import Precision, pack, unpack
+from dxml._learners.merged_rows import merged_row
 from dxml._learners.wide_layer import WideHead
 from dxml._learners.wide_training import WideSettings, fit_wide
 from dxml.joint._mixture import Opinion
@@ -27,11 +28,22 @@ from dxml.joint._sizes import (
     WIDE_LEARNERS,
     WIDE_WEIGHTS,
 )
-from dxml.joint.parts.protocol import Lesson, Named, Options, Part, Query, Settings, Shape, Task
+from dxml.joint.parts.protocol import (
+    Lesson,
+    Named,
+    Options,
+    Part,
+    Query,
+    Regrouping,
+    Settings,
+    Shape,
+    Task,
+)
 
 __all__ = ["WidePart"]
 
 Floats = npt.NDArray[np.float32]
+OWN_POINTS = 200  # of each label that becomes one with others
 SCALE_POINTS = 500  # that tell how large the logits are, for the logits of new labels
 TRAIN_ON_EPOCHS = 0.4  # share of the epochs of a first fit, chosen on held-out points
 LARGE_BATCH = 2048
@@ -155,6 +167,20 @@ class WidePart(Part):
             np.concatenate([head.outer_bias, bias]),
         )
         return replace(self, head=grown)
+
+    def regroup(self, change: Regrouping) -> WidePart:
+        """The layer stays; see `dxml._learners.merged_rows` for labels that become one."""
+        head, points = self.head, change.before.points
+        device = torch.device(change.options.device)
+        outer, bias = np.array(head.outer)[change.main], np.array(head.outer_bias)[change.main]
+        for new, old in change.merged.items():
+            own, others = change.samples(new, OWN_POINTS, SCALE_POINTS)
+            counts = change.before.counts[old].astype(np.float32)
+            hidden = [head.hidden(points[rows], device) for rows in (*own, others)]
+            rows, biases = np.asarray(head.outer)[old], np.asarray(head.outer_bias)[old]
+            outer[new], bias[new] = merged_row(rows, biases, counts, hidden[:-1], hidden[-1])
+            outer[[new]] = unpack("outer", pack("outer", outer[[new]], change.options.precision))
+        return replace(self, head=WideHead(head.inner, head.inner_bias, outer, bias))
 
     def train_on(self, task: Task, planned: Settings | None) -> WidePart:
         """Trained from the weights there are, for two fifths of the epochs."""

@@ -40,6 +40,7 @@ __all__ = [
     "Options",
     "Part",
     "Query",
+    "Regrouping",
     "Settings",
     "Shape",
     "Task",
@@ -284,6 +285,44 @@ class Lesson:
     label_texts: Tokens | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Regrouping:
+    """Labels that become one, are left out, or get another name.
+
+    Attributes
+    ----------
+    main : int array of shape (n_labels,), rising
+        The old label that each new one continues.
+    merged : dict of int to int array
+        All old labels of the new ones that have several.
+    renamed : int array
+        New labels whose name is another one.
+    label_texts : Tokens or None
+        What is known of those in words, where a part reads texts.
+    before, after : Known
+    options : Options
+    """
+
+    main: npt.NDArray[np.int64]
+    merged: Mapping[int, npt.NDArray[np.int64]]
+    renamed: npt.NDArray[np.int64]
+    label_texts: Tokens | None
+    before: Known
+    after: Known
+    options: Options
+
+    def samples(
+        self, label: int, own: int, others: int
+    ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+        """Some points of each old label of a new one, and some points at large."""
+        rng = np.random.default_rng(self.options.seed("teaching"))
+        labels = self.before.labels
+        rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
+        carriers = [rows[labels.indices == old] for old in self.merged[label]]
+        found = [np.sort(rng.permutation(each)[:own]) for each in carriers]
+        return found, np.sort(rng.permutation(labels.shape[0])[:others])
+
+
 class Part(ABC):
     """One scorer of (point, label) pairs."""
 
@@ -384,6 +423,10 @@ class Part(ABC):
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> Part:
         """With a label taken off a point."""
+        return self
+
+    def regroup(self, change: Regrouping) -> Part:
+        """With labels merged, left out or renamed."""
         return self
 
     def train_on(self, task: Task, planned: Settings | None) -> Part:
