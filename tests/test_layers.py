@@ -90,6 +90,8 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "plots/_placing": "plots/test_labels",
     "progress/_console": "test_progress",
     "service/_answers": "service/test_app",
+    "service/_replicas": "_ray/test_serve",
+    "service/_shared_journal": "_ray/test_serve",
     "service/_errors": "service/test_app",
     "service/_metrics": "service/test_app",
     "service/_schemas": "service/test_app",

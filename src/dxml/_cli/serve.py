@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import MODEL, QUIET
+from dxml._cli._options import MODEL, QUIET, RAY
 
 __all__ = ["serve"]
 
@@ -33,6 +33,7 @@ def serve(
         metavar="NAME",
         help="A name it is asked by; may come again.",
     ),
+    ray: str | None = RAY,
     quiet: bool = QUIET,
 ) -> None:
     """Serve a model over HTTP: predict, explain, learn, forget.
@@ -40,6 +41,9 @@ def serve(
     What is taught is kept in the model's folder before the answer is sent, and is
     there again after a restart. SIGHUP loads the folder again without dropping a
     request. /docs on the service describes the routes.
+
+    With --ray the processes run on a Ray cluster, whose machines must reach the
+    model's folder by the same path.
 
     Where others can reach the address, a token is needed; in the environment
     nobody sees it in the list of processes.
@@ -60,5 +64,6 @@ def serve(
         workers=workers,
         token=token,
         allow_hosts=allow_host,
+        ray=ray,
         announce=announce,
     )

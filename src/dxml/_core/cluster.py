@@ -233,7 +233,6 @@ def _not_reached(address: str, error: Exception) -> ClusterError:
 
 def _imported(address: str) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong is said by us
     if address == "local":  # despite its name: whether a cluster goes beyond this machine
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:

@@ -31,6 +31,7 @@ from dxml.service._served import (
     check_method,
     open_served,
 )
+from dxml.service._shared_journal import SharedJournal
 from dxml.tagging._journal import JOURNAL, Action, Entry, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
@@ -48,6 +49,7 @@ __all__ = [
 
 MERGED = 1000  # most texts of successive lessons that are learnt together
 
+AnyJournal = Journal | SharedJournal
 Labels = list[tuple[str, float]]
 """Names and probabilities, best first."""
 Ranked = list[Labels] | Exception
@@ -84,7 +86,7 @@ class Engine:
     ----------
     folder : str or Path
         A saved `TextTagger` or `Joint`.
-    journal : str or Path, optional
+    journal : str, Path or SharedJournal, optional
         Where lessons are kept; in the model's folder by default.
     limits : Limits, optional
         How much may be taught.
@@ -102,13 +104,13 @@ class Engine:
     def __init__(
         self,
         folder: str | Path,
-        journal: str | Path | None = None,
+        journal: str | Path | SharedJournal | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.limits = limits or Limits()
         check_method(self.folder)  # no journal is made in a folder without a model
-        self.journal = Journal(self.folder / JOURNAL if journal is None else journal)
+        self.journal = _opened(self.folder / JOURNAL if journal is None else journal)
         self._computing = threading.RLock()
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
@@ -263,16 +265,20 @@ class Engine:
                 old.close()
             return self.served
 
-    def _journal_in_place(self) -> Journal:
+    def _journal_in_place(self) -> AnyJournal:
         """The open journal, or that of the new folder where the model's folder was replaced."""
         if self.journal.in_place():
             return self.journal
         check_method(self.folder)  # no journal is made in a folder without a model
         return Journal(self.journal.path)
 
-    def _take_over(self, journal: Journal, served: Served) -> None:
+    def _take_over(self, journal: AnyJournal, served: Served) -> None:
         """Copy the lessons of the current journal into that of the folder that replaced it."""
-        if journal is not self.journal:
+        if (
+            isinstance(journal, Journal)
+            and isinstance(self.journal, Journal)
+            and (journal is not self.journal)
+        ):
             known = served.applied_from(self.journal.identity)
             if n := journal.take_over(self.journal, known):
                 _log.warning("%s was replaced; it took over %d lessons", journal.path, n)
@@ -296,7 +302,7 @@ class Engine:
             raise ServiceError("conflict", message)
         return served
 
-    def _load(self, journal: Journal) -> tuple[Served, int, int]:
+    def _load(self, journal: AnyJournal) -> tuple[Served, int, int]:
         """Load the folder's model and apply the journal's lessons.
 
         Returns the model, the number of the last entry applied, and how many labels the saved model
@@ -316,7 +322,7 @@ class Engine:
         return served, max(last, known), saved_labels
 
     def _taught(
-        self, journal: Journal, served: Served, applied: int, last: int
+        self, journal: AnyJournal, served: Served, applied: int, last: int
     ) -> tuple[Served, bool]:
         """Apply entries up to `last`; also returns whether another process asked for a reload."""
         wished = False
@@ -337,6 +343,10 @@ class Engine:
             self.reload(announce=False)
         except Exception:  # an exception in a thread would go unnoticed
             _log.exception("the model was not loaded again; the old one stays")
+
+
+def _opened(journal: str | Path | SharedJournal) -> AnyJournal:
+    return journal if isinstance(journal, SharedJournal) else Journal(journal)
 
 
 def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:

@@ -1,18 +1,22 @@
-"""Starting the service: one process, or several that share the address and the journal."""
+"""Starting the service: one process, several that share address and journal, or a Ray cluster."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from dxml._core.cluster import ray_cluster
 from dxml.exceptions import ParameterError
 from dxml.service._access import check_token, is_loopback
 from dxml.service._limits import Limits
+from dxml.service._replicas import serve_replicas
 from dxml.service._served import check_method
 from dxml.tagging._journal import JOURNAL, Journal
 
@@ -32,6 +36,7 @@ def serve(
     workers: int = 1,
     token: str | None = None,
     allow_hosts: Sequence[str] = (),
+    ray: str | None = None,
     announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a model until told to stop.
@@ -47,6 +52,8 @@ def serve(
     allow_hosts : sequence of str
         Names, beside loopback names, that requests may be addressed to; at an address that others
         can reach any by default.
+    ray : str, optional
+        Address of a Ray cluster whose machines serve the model, as in `dxml._core.cluster`.
     announce : callable
         Called when all checks have passed, before the server starts.
     """
@@ -73,6 +80,14 @@ def serve(
     }
     _check_free(host, port)
     hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]
+    if ray is not None:
+        with (
+            ray_cluster(ray),
+            serve_replicas(model, host=host, port=port, replicas=workers, token=token, hosts=hosts),
+        ):
+            announce()
+            _wait_for_stop()
+        return
     if workers == 1:
         app = create_app(model, token=token, hosts=hosts)
         announce()
@@ -87,6 +102,15 @@ def serve(
     with TemporaryDirectory(prefix="dxml-metrics-") as folder:
         os.environ[_SETTINGS] = json.dumps({"counts": folder, "app": worker})
         uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
+
+
+def _wait_for_stop() -> None:
+    """Until Ctrl-C or SIGTERM."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    while not stopped.wait(1.0):
+        pass
 
 
 def _check_free(host: str, port: int) -> None:

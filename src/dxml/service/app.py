@@ -37,6 +37,7 @@ from dxml.service._metrics import Counting, Metrics
 from dxml.service._openapi import ABOUT, ANY_ERROR, LEARN_BODY, PREDICT_BODY, ROUTES, UNLABEL_BODY
 from dxml.service._pages import add_pages
 from dxml.service._served import Served
+from dxml.service._shared_journal import SharedJournal
 
 __all__ = ["Limits", "create_app"]
 
@@ -53,7 +54,7 @@ def create_app(
     *,
     token: str | None = None,
     limits: Limits | None = None,
-    journal: str | Path | None = None,
+    journal: str | Path | SharedJournal | None = None,
     threads: int | None = None,
     hosts: Sequence[str] | None = None,
 ) -> FastAPI:
@@ -67,7 +68,7 @@ def create_app(
         Bearer token that requests which change the model must send. Without it such requests are
         accepted from this machine only, see `dxml.service._access`.
     limits : Limits, optional
-    journal : str or Path, optional
+    journal : str, Path or SharedJournal, optional
         Where lessons are kept; in the model's folder by default.
     threads : int, optional
         Threads that compute; all by default.
