@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dxml.topk import TopK, moved_up, tie_order, topk_from_csr, topk_from_dense
+from dxml.topk import TopK, moved, tie_order, topk_from_csr, topk_from_dense
 
 
 def by_sorting(scores: np.ndarray, frequency: np.ndarray, k: int) -> list[list[int]]:
@@ -96,7 +96,7 @@ def test_the_order_after_a_change_is_that_of_a_sort(before: list[int], data: st.
     after = [new if label in changed else before[label] for label, new in enumerate(after)]
     after += data.draw(st.lists(st.integers(0, 4), max_size=3))
     place = tie_order(np.array(before))
-    found = moved_up(place, np.array(after), np.array(changed, dtype=int))
+    found = moved(place, np.array(after), np.array(changed, dtype=int))
     assert found.tolist() == tie_order(np.array(after)).tolist() and found.dtype == np.int32
     assert place.tolist() == tie_order(np.array(before)).tolist(), "the order before stays"
 

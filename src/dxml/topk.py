@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.sparse import plain_csr
 
-__all__ = ["TopK", "moved_up", "tie_order", "topk_from_csr", "topk_from_dense"]
+__all__ = ["TopK", "moved", "tie_order", "topk_from_csr", "topk_from_dense"]
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -107,8 +107,8 @@ def tie_order(label_frequency: npt.NDArray[Any]) -> Ids:
     return place
 
 
-def moved_up(place: Ids, frequency: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Ids:
-    """`tie_order(frequency)` from the one before some labels became more frequent.
+def moved(place: Ids, frequency: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Ids:
+    """`tie_order(frequency)` from the one before the frequency of some labels changed.
 
     Takes a few passes over the labels for each that changed, and sorts nothing.
 
@@ -119,10 +119,10 @@ def moved_up(place: Ids, frequency: npt.NDArray[Any], labels: npt.NDArray[Any]) 
     frequency : int array
         As it is now.
     labels : int array
-        Those that became more frequent, or are new.
+        Those whose frequency changed, or that are new.
 
     >>> before = tie_order(np.array([1, 5, 5, 0]))
-    >>> moved_up(before, np.array([5, 5, 5, 0, 7]), np.array([0, 4])).tolist()
+    >>> moved(before, np.array([5, 5, 5, 0, 7]), np.array([0, 4])).tolist()
     [1, 2, 3, 4, 0]
     """
     new = np.arange(len(place), len(frequency), dtype=np.int32)

@@ -291,6 +291,24 @@ def test_scores_of_all_labels_are_those_of_every_pair() -> None:
     np.testing.assert_allclose(head.scores(X, some), expected[some.toarray()], atol=1e-6)
 
 
+def test_all_labels_are_scored_after_some_were_replaced() -> None:
+    """As a head made of the same weights scores them, while only the changed ones are put anew."""
+    X = sp.random(7, 12, 0.5, format="csr", dtype=np.float32, random_state=1)
+    head = LinearHead(sp.random(40, 10, 0.4, format="csr", dtype=np.float32, random_state=2))
+    head.all_scores(X[:, :10])
+    first = head.by_feature
+    for turn, labels in enumerate(([3, 40], [3, 7], [5, 40], [1, 2])):
+        wide = 10 + min(turn, 2)
+        fresh = sp.random(2, wide, 0.6, format="csr", dtype=np.float32, random_state=turn)
+        head = head.widened(wide).replaced(np.array(labels), fresh, 41)
+        assert (head._earlier is None) == (turn == 3), "six changed labels of 41 are too many"
+        found = head.all_scores(X[:, :wide])
+        assert np.array_equal(found, LinearHead(head.weights).all_scores(X[:, :wide]))
+        if turn < 3:
+            assert head._earlier is not None and "by_feature" not in vars(head)
+            assert np.shares_memory(head._earlier.by_feature.data, first.data)
+
+
 def test_rows_are_replaced_as_in_a_matrix_and_the_head_before_stays() -> None:
     rng = np.random.default_rng(0)
     head = LinearHead(sp.random(7, 20, 0.3, format="csr", dtype=np.float32, random_state=2))

@@ -19,7 +19,7 @@ from dxml.exceptions import ModelFormatError
 from dxml.joint._ensemble import Ensemble, every_pair, space_of, with_candidates
 from dxml.joint._plan import Plan
 from dxml.joint._points import Known, Near
-from dxml.joint.parts._frequency import Frequency, log_frequency
+from dxml.joint.parts._frequency import Frequency
 from dxml.joint.parts._kernel import KernelPart
 from dxml.joint.parts._linear import LinearPart
 from dxml.joint.parts._vote import Vote
@@ -54,7 +54,7 @@ def ensemble(
     n_candidates: int = 100,
 ) -> Ensemble:
     """The parts, with those that every model has."""
-    every: tuple[Part, ...] = (*parts, Frequency(log_frequency(known.labels)), vote or Vote())
+    every: tuple[Part, ...] = (*parts, Frequency.of(known), vote or Vote())
     own = {part.name: part for part in every}
     plan = Plan(every_label, {name: part.settings for name, part in own.items()})
     searched = np.ones(40, dtype=bool) if searched is None else searched

@@ -123,6 +123,50 @@ def test_points_come_and_go(either: Known, asked_before: bool) -> None:
     assert (old.n_points, old.n_labels, either.n_points) == (20, 8, 30)
 
 
+def hidden(known: Known, *rows: int) -> Known:
+    found = known.hide(np.array(rows))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_hidden_point_is_as_good_as_dropped(known: Known, asked_before: bool) -> None:
+    """The same bits, but for the numbers of the rows; then more points come and the holes go."""
+    kept = ~np.isin(np.arange(30), [0, 4, 29])
+    if asked_before:
+        known.search(known.points[:2], 3, "cpu")
+    dropped, holes = known.drop(kept), hidden(hidden(known, 4), 0, 29)
+    assert holes.held is known.held and holes.labels is known.labels, "nothing is copied"
+    more = known.points[[4, 7]], known.labels[[4, 8]]
+    for fewer, left in ((dropped, holes), (dropped.add(*more), holes.add(*more))):
+        assert (left.n_points, left.n_rows) == (fewer.n_points, fewer.n_points + 3)
+        assert left.counts.tolist() == fewer.counts.tolist()
+        assert left.tie_order.tolist() == fewer.tie_order.tolist()
+        ours, theirs = (each.search(known.points, 40, "cpu") for each in (left, fewer))
+        found = theirs.ids >= 0
+        assert np.array_equal(ours.cosines, theirs.cosines) and np.array_equal(ours.ids >= 0, found)
+        assert left.holes.number_of(ours.ids[found]).tolist() == theirs.ids[found].tolist()
+        whole = left.without_holes
+        assert (whole.points != fewer.points).nnz == 0 and whole.n_rows == fewer.n_rows
+        assert (whole.labels != fewer.labels).nnz == 0 and not len(whole.holes)
+    assert known.n_points == 30 and (known.search(known.points, 30, "cpu").ids == 4).any()
+
+
+def test_dense_and_embedded_points_are_not_hidden(known: Known) -> None:
+    dense = sp.csr_matrix(1 + np.random.default_rng(0).random((9, 4), dtype=np.float32))
+    for space in (FeatureSpace(dense, np.ones(4, bool)), EmbeddedSpace(known.points, embed)):
+        space.search(space.points[:1], 1, "cpu")
+        assert space.hide(np.array([1])) is None
+
+
+def test_dense_points_that_were_never_searched_are_hidden() -> None:
+    """They are searched as sparse ones then."""
+    dense = sp.csr_matrix(1 + np.random.default_rng(0).random((9, 4), dtype=np.float32))
+    space = FeatureSpace(dense, np.ones(4, bool)).hide(np.array([1]))
+    assert space is not None
+    assert sorted(space.search(dense[:1], 9, "cpu").ids[0].tolist()) == [-1, 0, *range(2, 9)]
+
+
 def test_a_label_is_taken_off(known: Known) -> None:
     row = 4
     label = int(known.labels[row].indices[-1])
@@ -185,6 +229,11 @@ def test_few_points_are_indexed_for_a_lesson(monkeypatch: pytest.MonkeyPatch) ->
         known.search(query, 5, "cpu")
     assert sum(indexed) - 2000 < 100 * 20
     assert known.counts.tolist() == [100, 0, 50] and known.tie_order.tolist() == [0, 2, 1]
+    indexed.clear()
+    for row in range(0, 1000, 10):
+        known = hidden(known, row)
+        known.search(query, 5, "cpu")
+    assert not indexed and known.n_points == 2000, "no point is indexed because others go"
 
 
 def test_a_wider_space_keeps_its_index() -> None:

@@ -15,6 +15,8 @@ from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
 from dxml.service._served import ServedTagger
 from dxml.tagging._journal import JOURNAL, Journal
+from dxml.tagging._tagger import TextTagger
+from dxml.text._tokens import WordIds
 
 from .conftest import wait_until
 
@@ -51,6 +53,30 @@ def test_a_request_that_cannot_be_ranked_fails_alone(
     assert isinstance(bad, ZeroDivisionError)
     assert isinstance(first, list) and isinstance(second, list)
     assert [first[0][0][0], second[0][0][0]] == ["Fishery", "Music"]
+    engine.close()
+
+
+def test_a_lesson_is_cut_once_and_lists_nothing(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A work count: the words of its texts, and not the names and ids of all others."""
+    engine = Engine(model)
+    cut: list[str] = []
+    ids = WordIds.ids
+
+    def counted(self: WordIds, text: str) -> Any:
+        cut.append(text)
+        return ids(self, text)
+
+    monkeypatch.setattr(WordIds, "ids", counted)
+    for listing in ("labels_", "ids_"):
+        monkeypatch.setattr(TextTagger, listing, property(lambda self: pytest.fail("listed")))
+    done = engine.learn(["herring quay", "?!"], [["Harbour", "Fishery"], []], ["a", "b"])
+    assert cut == ["herring quay", "?!"]
+    assert (done.new_labels, done.without_known_words) == (["Harbour"], ["b"])
+    engine.learn(["a net"], [["Fishery"]], ["a"])
+    engine.unlabel("a", "Fishery")
+    engine.forget("a")
     engine.close()
 
 

@@ -136,7 +136,7 @@ def test_a_model_loaded_again_gets_another_map(model: Path) -> None:
     assert finished(maps) == before
     engine.reload()
     assert set(finished(maps)["names"]) - set(before["names"]) == {"Fish soup"}
-    engine.forget(next(id for id in engine.served.ids if id.startswith("taught")))  # type: ignore[attr-defined]
+    engine.forget(next(id for id in engine.served.tagger.ids_ if id.startswith("taught")))  # type: ignore[attr-defined]
     engine.reload()
     assert "Fish soup" not in finished(maps)["names"]  # a label without texts
     engine.close()

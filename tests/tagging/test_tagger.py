@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,6 @@ from dxml._core.storage import read_config, sealed
 from dxml.exceptions import DataFormatError, ModelFormatError, NotFittedError, ParameterError
 from dxml.joint import Joint
 from dxml.methods import load_model, saved_method
-from dxml.tagging._known_texts import Listed
 from dxml.tagging._tagger import Columns, TextTagger
 from dxml.tagging._tags import Explanation, Neighbour, Tag, Tags
 
@@ -245,19 +247,6 @@ def test_a_lesson_that_fails_changes_nothing(
     assert (tagger.tag("Hering im Netz"), tagger.features.n_columns) == before
 
 
-def test_what_a_list_shares_with_a_longer_one() -> None:
-    short = Listed(["a", "b"])
-    one, other = short.add(["c"]), short.add(["d", "e"])
-    assert [list(each) for each in (short, one, other)] == [["a", "b"], [*"abc"], [*"abde"]]
-    assert [each.place("c") for each in (short, one, other)] == [None, 2, None]
-    assert "c" in one and "c" not in short and len(short) == 2 and short[-1] == "b"
-    assert one[1:] == ["b", "c"] and short[:9] == ["a", "b"]
-    again = one.add(["a"])
-    assert (again.place("a"), one.place("a")) == (3, 0) and not again.are_different
-    with pytest.raises(IndexError):
-        short[2]
-
-
 def test_what_was_known_before_a_lesson_stays(tagger: TextTagger) -> None:
     """Two descend from one: neither sees what the other learnt."""
     one, other = copy(tagger), copy(tagger)
@@ -410,3 +399,40 @@ def test_whole_numbers_are_labels_too() -> None:
 def test_scikit_learn_clones_a_tagger() -> None:
     tagger = TextTagger(min_df=3, max_iter=2)
     assert clone(tagger).get_params() == tagger.get_params() and clone(tagger) is not tagger
+
+
+def bytes_of_lessons(n: int) -> dict[str, float]:
+    """Median of the most bytes that were asked for at a time, in a lesson and a ranking after it.
+
+    Each text has 50 words of its own and two labels, of as many as there are texts.
+    """
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 3000, (n + 40, 50))
+    texts = [" ".join(f"w{word}" for word in row) for row in words]
+    labels = [[f"l{i % n}", f"l{i * 7 % n}"] for i in range(n + 40)]
+    tagger = TextTagger(device="cpu", candidates="nearest", width=0, n_trees=0, C=1.0)
+    tagger.fit(texts[:n], labels[:n])
+    lessons: dict[str, Callable[[int], Any]] = {
+        "learn": lambda i: tagger.learn([texts[n + i]], [labels[n + i]], ids=[f"t{i}"]),
+        "learn again": lambda i: tagger.learn([texts[n + i]], [labels[i]], ids=[f"t{i - 20}"]),
+        "forget": lambda i: tagger.forget(str(i)),
+    }
+    found = {}
+    for kind, lesson in lessons.items():
+        peaks = []
+        for i in range(20, 40) if kind == "learn again" else range(20):
+            tracemalloc.start()
+            lesson(i)
+            tagger.tag(texts[i])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        found[kind] = median(peaks)
+    return found
+
+
+def test_a_lesson_copies_no_texts() -> None:
+    """Bytes, not seconds: a row takes 400 for its words, besides its labels, id and title."""
+    few, many = bytes_of_lessons(300), bytes_of_lessons(1200)
+    for kind, size in many.items():
+        for_a_text = (size - few[kind]) / 900  # and for the label that comes with it
+        assert for_a_text < 100, kind

@@ -84,6 +84,17 @@ def test_what_has_grown_is_a_fit_in_another_order(settings: Any, tmp_path: Path)
     assert again.grow(["wax"]).transform(asked)[:, : found.shape[1]].nnz == found.nnz
 
 
+@pytest.mark.parametrize("settings", [{}, {"char_ngrams": 4}, {"word_ngrams": 2, "char_ngrams": 5}])
+def test_rows_come_with_the_columns_that_they_need(settings: Any) -> None:
+    """What growing and then transforming would give."""
+    features = TextFeatures(min_df=1, **settings).fit(["fish soup", "sea salt"])
+    texts = ["honey bees honey", "", "fish, bees", "soup"]
+    grown, X = features.grow_transform(texts)
+    assert grown.feature_names == features.grow(texts).feature_names
+    assert_same(X, grown.transform(texts))
+    assert np.diff(X.indptr).astype(bool).tolist() == [True, False, True, True]
+
+
 def test_texts_without_terms() -> None:
     asked = ["", " ?! ", "x", "zz"]
     words, grams = TextFeatures(), TextFeatures(char_ngrams=3)

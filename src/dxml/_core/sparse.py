@@ -16,7 +16,9 @@ from dxml._core.compiled import compiled, prange
 __all__ = [
     "append_rows",
     "canonical",
+    "emptied",
     "indicator",
+    "only_values",
     "plain_csr",
     "ranges",
     "sparse_product",
@@ -111,6 +113,21 @@ def widened(matrix: sp.csr_matrix, n_columns: int) -> sp.csr_matrix:
     wider = copy(matrix)
     wider.resize(matrix.shape[0], n_columns)
     return wider
+
+
+def emptied(matrix: sp.csr_matrix, rows: npt.NDArray[np.integer[Any]]) -> sp.csr_matrix:
+    """The matrix with nothing in some rows."""
+    kept = np.ones(matrix.shape[0], dtype=bool)
+    kept[rows] = False
+    return only_values(matrix, np.repeat(kept, np.diff(matrix.indptr)))
+
+
+def only_values(matrix: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
+    """The matrix with some of its stored values alone."""
+    before = np.zeros(len(kept) + 1, dtype=matrix.indptr.dtype)
+    np.cumsum(kept, out=before[1:])
+    arrays = matrix.data[kept], matrix.indices[kept], before[matrix.indptr]
+    return plain_csr(*arrays, matrix.shape)
 
 
 class _Room:

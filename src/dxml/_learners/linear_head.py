@@ -37,6 +37,7 @@ from dxml.progress import SILENT, Progress
 __all__ = ["LinearHead", "all_signs", "fit_linear", "label_signs", "labels_for_cpu"]
 
 IDLE = 1.25  # of the weights in use: the most that are stored
+CHANGED = 8  # one label in so many may have changed since the weights were put by feature
 TOL = np.float32(0.1)  # of a label's projected gradients
 GPU_STEP = 4  # times that a step of one label takes a GPU, as a core of a CPU
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
@@ -99,6 +100,20 @@ class _Rows:
         return sp.csr_matrix(arrays, shape=(len(labels), self.n_features))
 
 
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """The weights of an earlier head by feature, and the labels whose weights are others now."""
+
+    by_feature: sp.csr_matrix
+    changed: npt.NDArray[np.integer[Any]]
+
+    def then(self, labels: npt.NDArray[np.integer[Any]], n_labels: int) -> _Earlier | None:
+        """With more labels changed; None where too many are."""
+        new = np.arange(self.by_feature.shape[1], n_labels)
+        changed = np.union1d(np.union1d(self.changed, labels), new)
+        return _Earlier(self.by_feature, changed) if CHANGED * len(changed) < n_labels else None
+
+
 class LinearHead:
     """Weights of every label, by label.
 
@@ -107,6 +122,8 @@ class LinearHead:
     weights : csr_matrix or Packed of shape (n_labels, n_features)
         Packed ones are scored as they are, and unpacked once one of them changes.
     """
+
+    _earlier: _Earlier | None = None
 
     def __init__(self, weights: sp.csr_matrix | Packed) -> None:
         starts, ends = weights.indptr[:-1], weights.indptr[1:]
@@ -144,7 +161,15 @@ class LinearHead:
 
     def widened(self, n_features: int) -> LinearHead:
         """With more features, which weigh nothing."""
-        return _head(replace(self._rows, n_features=n_features))
+        wider = _head(replace(self._rows, n_features=n_features))
+        if (earlier := self._indexed) is not None:
+            indptr = np.pad(
+                earlier.by_feature.indptr, (0, n_features - self._rows.n_features), mode="edge"
+            )
+            shape = (n_features, earlier.by_feature.shape[1])
+            arrays = earlier.by_feature.data, earlier.by_feature.indices, indptr
+            wider._earlier = replace(earlier, by_feature=plain_csr(*arrays, shape))
+        return wider
 
     def replaced(
         self, labels: npt.NDArray[np.integer[Any]], weights: sp.csr_matrix, n_labels: int
@@ -164,8 +189,17 @@ class LinearHead:
         if stored.shape[0] > 2 * n_labels or stored.nnz > IDLE * max(
             int((ends - starts).sum()), 1000
         ):
-            return LinearHead(grown.weights)
+            grown = LinearHead(grown.weights)
+        if (earlier := self._indexed) is not None:
+            grown._earlier = earlier.then(labels, n_labels)
         return grown
+
+    @property
+    def _indexed(self) -> _Earlier | None:
+        """By feature, as far as that was needed: this head, or an earlier one."""
+        if "by_feature" in self.__dict__:
+            return _Earlier(self.by_feature, np.empty(0, np.int64))
+        return self._earlier
 
     def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix) -> Floats:
         """wᵀx − 1 of each stored (point, label) of `pairs`, in its order: ±1 are clear answers."""
@@ -197,25 +231,44 @@ class LinearHead:
             )
 
     def all_scores(self, X: sp.csr_matrix) -> Floats:
-        """wᵀx − 1 of every label, (n_samples, n_labels)."""
+        """wᵀx − 1 of every label, (n_samples, n_labels).
+
+        Where a few labels have changed since weights were last put in the order of the features,
+        only the weights of those are.
+        """
+        earlier = self._earlier
+        if earlier is None:
+            return _all_scores(X, self.by_feature)
         out = np.empty((X.shape[0], self.n_labels), dtype=np.float32)
-        weights = self.by_feature
-        if spare(X.shape[0]):
-            out[:] = OFFSET
-            for row, (first, last) in zip(out, pairwise(X.indptr.tolist()), strict=True):
-                features = X.indices[first:last]
-                starts, ends = weights.indptr[features], weights.indptr[features + 1]
-                places = ranges(starts, ends)
-                products = np.repeat(X.data[first:last], ends - starts) * weights.data[places]
-                np.add.at(row, weights.indices[places], products)
-            return out
-        _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
+        out[:, : earlier.by_feature.shape[1]] = _all_scores(X, earlier.by_feature)
+        out[:, earlier.changed] = _all_scores(X, self._changed_by_feature)
         return out
+
+    @cached_property
+    def _changed_by_feature(self) -> sp.csr_matrix:
+        assert self._earlier is not None
+        return sp.csr_matrix(self.rows(self._earlier.changed).T)
 
     @cached_property
     def by_feature(self) -> sp.csr_matrix:
         """The weights, of shape (n_features, n_labels)."""
         return sp.csr_matrix(self.weights.T)
+
+
+def _all_scores(X: sp.csr_matrix, weights: sp.csr_matrix) -> Floats:
+    """wᵀx − 1 of every row of X with every column of the weights."""
+    out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
+    if spare(X.shape[0]):
+        out[:] = OFFSET
+        for row, (first, last) in zip(out, pairwise(X.indptr.tolist()), strict=True):
+            features = X.indices[first:last]
+            starts, ends = weights.indptr[features], weights.indptr[features + 1]
+            places = ranges(starts, ends)
+            products = np.repeat(X.data[first:last], ends - starts) * weights.data[places]
+            np.add.at(row, weights.indices[places], products)
+        return out
+    _score_all(X.indptr, X.indices, X.data, weights.indptr, weights.indices, weights.data, out)
+    return out
 
 
 def _head(rows: _Rows) -> LinearHead:

@@ -8,7 +8,6 @@ most of the time and say least about similarity; `rare_features` leaves them out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from dxml._core.blocks import cut_rows, run_blocks
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
-from dxml._core.sparse import plain_csr, ranges
+from dxml._core.sparse import only_values, ranges
 from dxml._core.threads import n_threads
 from dxml._neighbors.index import PartitionedIndex
 
@@ -124,6 +123,12 @@ class Columns:
         more = n_features - (len(self.starts) - 1)
         ends = np.pad(self.starts, (0, more), mode="edge")
         return replace(self, starts=ends)
+
+    def hidden(self, points: npt.NDArray[np.integer[Any]]) -> Columns:
+        """With a cosine of 0 between some points and any query, so that these are not found."""
+        unit = np.array(self.unit)
+        unit[points] = 0
+        return replace(self, unit=unit)
 
     def unpacked(self) -> sp.csc_matrix:
         """As float32 in memory, rows of length 1 or 0."""
@@ -228,9 +233,11 @@ class Neighbours:
 
     def widened(self, n_features: int) -> Neighbours:
         """With more features, which no point has; only for sparse points."""
-        wider = copy(self)
-        wider.columns, wider._placed = self.columns.widened(n_features), {}
-        return wider
+        return Neighbours.through(self.columns.widened(n_features))
+
+    def hidden(self, points: npt.NDArray[np.integer[Any]]) -> Neighbours:
+        """Without some points, the others as they are; only for sparse points."""
+        return Neighbours.through(self.columns.hidden(points))
 
     def search(
         self, queries: sp.csr_matrix, n_neighbors: int, device: str = "cpu"
@@ -312,10 +319,7 @@ def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
 
 def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
     """X with all features but the `kept` ones set to zero; the number of columns stays the same."""
-    stay = kept[X.indices]
-    before = np.zeros(len(stay) + 1, dtype=X.indptr.dtype)
-    np.cumsum(stay, out=before[1:])
-    return plain_csr(X.data[stay], X.indices[stay], before[X.indptr], X.shape)
+    return only_values(X, kept[X.indices])
 
 
 def rare_features(

@@ -74,11 +74,23 @@ class Answering(Classifier):
 
     @property
     def train_features_(self) -> sp.csr_matrix:
-        return self._ensemble.known.points
+        return self._ensemble.known.without_holes.points
 
     @property
     def train_labels_(self) -> sp.csr_matrix:
-        return self._ensemble.known.labels
+        return self._ensemble.known.without_holes.labels
+
+    def point_labels(self, row: int) -> npt.NDArray[np.int32]:
+        """The labels of one training point."""
+        known = self._ensemble.known
+        return known.labels_of(known.holes.place_of([row]))
+
+    def is_empty(self, row: int) -> bool:
+        """Whether a training point has no feature."""
+        known = self._ensemble.known
+        place = int(known.holes.place_of(row))
+        start, stop = known.points.indptr[place : place + 2]
+        return bool(start == stop)
 
     @property
     def C_(self) -> float:

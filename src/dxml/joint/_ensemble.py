@@ -73,8 +73,22 @@ class Ensemble:
         """What each part says of each pair."""
         return {name: part.scores(query) for name, part in self.parts.items()}
 
+    def only(self, kept: npt.NDArray[np.bool_], known: Known) -> Ensemble:
+        """With some rows of the points, which `known` has, and no others."""
+        parts = {name: part.drop(kept, known) for name, part in self.parts.items()}
+        return replace(self, known=known, parts=parts)
+
+    def without_holes(self) -> Ensemble:
+        """With no row but those of points."""
+        known = self.known
+        if not len(known.holes):
+            return self
+        return self.only(known.holes.kept(known.n_rows), known.without_holes)
+
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         """What a saved model holds: JSON values and arrays."""
+        if len(self.known.holes):
+            return self.without_holes().state(precision)
         parts: dict[str, Any] = {}
         arrays: Named = {**self._point_arrays(precision), "searched": self.searched}
         for name, part in self.parts.items():

@@ -155,7 +155,7 @@ class Explainer:
 
     def _voters(self, near: Near, label: int) -> tuple[Voter, ...]:
         """The neighbours of one row that carry the label, heaviest first."""
-        vote, labels = self._ensemble.parts[Vote.name], self._ensemble.known.labels
+        vote, known = self._ensemble.parts[Vote.name], self._ensemble.known
         assert isinstance(vote, Vote)
         found = []
         for point, cosine, weight in zip(
@@ -163,8 +163,9 @@ class Explainer:
         ):
             if point < 0:
                 continue
-            if label in labels.indices[labels.indptr[point] : labels.indptr[point + 1]]:
-                found.append(Voter(int(point), float(cosine), float(weight)))
+            if label in known.labels_of(np.array([point])):
+                row = int(known.holes.number_of(point))
+                found.append(Voter(row, float(cosine), float(weight)))
         return tuple(sorted(found, key=lambda voter: -voter.weight))
 
     def effects(

@@ -127,10 +127,11 @@ class Teachable(Answering):
     def remove_label(self, row: int, label: int) -> Self:
         """Take a wrong label off a training point; the linear head unlearns it from that point."""
         [point] = self._checked_rows([row]).tolist()
-        own = self.train_labels_[point].indices
+        own = self.point_labels(point).tolist()
         if label not in own:
-            raise DataFormatError(f"point {point} does not carry label {label}: {own.tolist()}.")
-        self._adopt(remove_label(self._ensemble, point, label, self._options()))
+            raise DataFormatError(f"point {point} does not carry label {label}: {own}.")
+        place = int(self._ensemble.known.holes.place_of(point))
+        self._adopt(remove_label(self._ensemble, place, label, self._options()))
         return self
 
     def merge_labels(self, labels: Sequence[int], *, label_text: str | None = None) -> Self:
@@ -205,10 +206,11 @@ class Teachable(Answering):
     ) -> Self:
         """Train all parts again, on all the points that are known now."""
         self._check_fitted()
-        X, Y, names = self.train_features_, self.train_labels_, self.label_names_
+        ensemble, names = self._ensemble.without_holes(), self.label_names_
+        X, Y = ensemble.known.points, ensemble.known.labels
         if self.scaler_.mean is not None and self.scaler_.spread is not None:
             X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
-        deep = self.parts_.get(DeepPart.name)
+        deep = ensemble.parts.get(DeepPart.name)
         texts = deep.texts if isinstance(deep, DeepPart) else None
         self.fit(X, Y, texts=texts, label_texts=label_texts, progress=progress)
         self.label_names_ = names
@@ -216,7 +218,7 @@ class Teachable(Answering):
 
     def _adopt(self, ensemble: Ensemble) -> None:
         self._ensemble, self._tie_place = ensemble, ensemble.known.tie_order
-        self.n_samples_, self.n_labels_ = ensemble.known.labels.shape
+        self.n_samples_, self.n_labels_ = ensemble.known.n_points, ensemble.known.n_labels
         self.label_frequency_ = ensemble.known.counts
 
     def _checked_rows(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:

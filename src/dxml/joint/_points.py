@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.holes import NO_HOLES, Holes
 from dxml._core.scaling import is_dense
-from dxml._core.sparse import append_rows, widened
+from dxml._core.sparse import append_rows, emptied, ranges, widened
 from dxml._neighbors.cosine import (
     Neighbours,
     cosine_weights,
@@ -22,7 +23,7 @@ from dxml._neighbors.cosine import (
 )
 from dxml._neighbors.voting import vote
 from dxml.joint._stored_points import Rows, StoredPoints, rows_of
-from dxml.topk import moved_up, tie_order
+from dxml.topk import moved, tie_order
 
 __all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
 
@@ -33,6 +34,7 @@ SHORTLIST_POWER = 2.0  # of the cosine, by which neighbours vote for what is on 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 
 
 class Near(NamedTuple):
@@ -79,6 +81,9 @@ class Space(Protocol):
     def drop(self, kept: Mask) -> Space:
         """With these training points only."""
 
+    def hide(self, rows: Places) -> Space | None:
+        """Without these training points, which keep their places; None: that cannot be done."""
+
     def widen(self, n_features: int) -> Space:
         """With more features, which no training point has."""
 
@@ -109,10 +114,13 @@ class FeatureSpace:
         Scaled rows.
     searched : bool array of shape (n_features,)
         The features that are compared; very common ones cost much and tell little.
+    holes : Holes
+        Points that are not found.
     """
 
     points: Rows
     searched: Mask
+    holes: Holes = NO_HOLES
     _runs: tuple[_Run, ...] = field(default=(), repr=False)
 
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
@@ -128,10 +136,24 @@ class FeatureSpace:
         while len(runs) > 1 and JOINED * runs[-1].size >= runs[-2].size:
             last, before = runs.pop(), runs.pop()
             runs.append(_Run(before.start, last.stop))
-        return FeatureSpace(points, self.searched, tuple(runs))
+        return replace(self, points=points, _runs=tuple(runs))
 
     def drop(self, kept: Mask) -> FeatureSpace:
         return FeatureSpace(rows_of(self.points)[kept], self.searched)
+
+    def hide(self, rows: Places) -> FeatureSpace | None:
+        """Takes a pass over one number a point, as a search does; not for dense points."""
+        runs = []
+        for run in self._runs or self._first_run:
+            own = rows[(rows >= run.start) & (rows < run.stop)] - run.start
+            index = run.index
+            if index is None or not len(own):
+                runs.append(run)
+            elif index.dense:
+                return None
+            else:
+                runs.append(_Run(run.start, run.stop, index.hidden(own)))
+        return replace(self, holes=self.holes.add(rows), _runs=tuple(runs))
 
     def widen(self, n_features: int) -> FeatureSpace:
         """New features are rare ones, so they are compared."""
@@ -144,7 +166,7 @@ class FeatureSpace:
                 index = None if index.dense else index.widened(n_features)
             runs.append(_Run(run.start, run.stop, index))
         points = widened(rows_of(self.points), n_features)
-        return FeatureSpace(points, searched, tuple(runs))
+        return FeatureSpace(points, searched, self.holes, tuple(runs))
 
     @property
     def _first_run(self) -> tuple[_Run]:
@@ -171,7 +193,10 @@ class FeatureSpace:
 
     def _indexed(self, run: _Run) -> Neighbours:
         if run.index is None:
-            run.index = Neighbours(self._compared(rows_of(self.points)[run.start : run.stop]))
+            rows = self._compared(rows_of(self.points)[run.start : run.stop])
+            places = self.holes.places
+            own = places[(places >= run.start) & (places < run.stop)] - run.start
+            run.index = Neighbours(emptied(rows, own) if len(own) else rows)
         return run.index
 
     def _compared(self, X: sp.csr_matrix) -> sp.csr_matrix:
@@ -224,6 +249,9 @@ class EmbeddedSpace:
             placed[device] = known[torch.from_numpy(kept).to(known.device)]
         return EmbeddedSpace(self.points[kept], self.embed, placed)
 
+    def hide(self, rows: Places) -> None:
+        """Every point is compared with a query, those hidden too: they are dropped instead."""
+
     def widen(self, n_features: int) -> EmbeddedSpace:
         """What the part makes of a point does not depend on features that it never saw."""
         return EmbeddedSpace(widened(self.points, n_features), self.embed, self._placed)
@@ -247,12 +275,16 @@ class Known:
         From `dxml.topk.tie_order`.
     space : Space
         Where the points are searched.
+    holes : Holes
+        Rows of points that were dropped. No search finds them, and `n_points` and `counts` are
+        without them. Rows that parts are given or find are those of `held`.
     """
 
     held: Rows
     labels: sp.csr_matrix
     tie_order: Ids
     space: Space
+    holes: Holes = NO_HOLES
 
     @property
     def points(self) -> sp.csr_matrix:
@@ -261,6 +293,11 @@ class Known:
 
     @property
     def n_points(self) -> int:
+        return self.n_rows - len(self.holes)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are held: points and holes."""
         return int(self.held.shape[0])
 
     @property
@@ -279,7 +316,23 @@ class Known:
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """Points that carry each label."""
-        return np.bincount(self.labels.indices, minlength=self.n_labels)
+        found = np.bincount(self.labels.indices, minlength=self.n_labels)
+        return found - self._carriers(self.holes.places) if len(self.holes) else found
+
+    def _carriers(self, rows: Places) -> npt.NDArray[np.int64]:
+        """How many of some rows carry each label."""
+        return np.bincount(self.labels_of(rows), minlength=self.n_labels)
+
+    def labels_of(self, rows: Places) -> Ids:
+        """The labels of some rows, one row's after the other's."""
+        starts, ends = self.labels.indptr[rows], self.labels.indptr[rows + 1]
+        found: Ids = self.labels.indices[ranges(starts, ends)]
+        return found
+
+    @cached_property
+    def without_holes(self) -> Known:
+        """The points alone."""
+        return self.drop(self.holes.kept(self.n_rows)) if len(self.holes) else self
 
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
         """The nearest points of scaled rows, all of them where there are fewer."""
@@ -306,22 +359,32 @@ class Known:
         labels, points = append_rows(self.labels, Y), append_rows(self.points, X)
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         counts[: self.n_labels] += self.counts
-        order = moved_up(self.tie_order, counts, np.unique(Y.indices))
-        grown = Known(points, labels, order, self.space.add(X, points))
-        grown.__dict__["counts"] = counts
-        return grown
+        order = moved(self.tie_order, counts, np.unique(Y.indices))
+        grown = Known(points, labels, order, self.space.add(X, points), self.holes)
+        return _counted(grown, counts)
 
     def drop(self, kept: Mask) -> Known:
-        """With these points only."""
+        """With these rows only; no hole is among them."""
         labels = self.labels[kept]
         return Known(self.points[kept], labels, tie_order_of(labels), self.space.drop(kept))
+
+    def hide(self, rows: Places) -> Known | None:
+        """With holes in place of these rows; None where they can only be dropped.
+
+        Takes a few passes over an array of one number a label, and what `Space.hide` takes.
+        """
+        space = self.space.hide(rows)
+        if space is None:
+            return None
+        counts = self.counts - self._carriers(rows)
+        order = moved(self.tie_order, counts, np.unique(self.labels_of(rows)))
+        fewer = replace(self, tie_order=order, space=space, holes=self.holes.add(rows))
+        return _counted(fewer, counts)
 
     def widen(self, n_features: int) -> Known:
         """With more features, which no point has."""
         points = widened(self.points, n_features)
-        wider = replace(self, held=points, space=self.space.widen(n_features))
-        wider.__dict__["counts"] = self.counts
-        return wider
+        return _counted(replace(self, held=points, space=self.space.widen(n_features)), self.counts)
 
     def unlabel(self, row: int, label: int) -> Known:
         """With a label taken off a point that carries it."""
@@ -333,7 +396,10 @@ class Known:
         labels = sp.csr_matrix(
             (np.ones(len(indices), bool), indices, indptr), shape=self.labels.shape
         )
-        return replace(self, labels=labels, tie_order=tie_order_of(labels))
+        counts = self.counts.copy()
+        counts[label] -= 1
+        order = moved(self.tie_order, counts, np.array([label]))
+        return _counted(replace(self, labels=labels, tie_order=order), counts)
 
     def regroup(
         self, main: npt.NDArray[np.int64], merged: Mapping[int, npt.NDArray[np.int64]]
@@ -353,6 +419,12 @@ class Known:
             shape=(self.n_points, len(main)),
         )
         return Known(self.held, labels, tie_order_of(labels), self.space)
+
+
+def _counted(known: Known, counts: npt.NDArray[np.int64]) -> Known:
+    """With the counts of its labels, which need not be counted then."""
+    known.__dict__["counts"] = counts
+    return known
 
 
 def tie_order_of(labels: sp.csr_matrix) -> Ids:

@@ -20,6 +20,10 @@ The weights of the mixture stay. A point that is dropped votes no more, and a la
 point is unlearnt from it. What linear head and wide layer learnt from a dropped point stays until
 the model is trained again.
 
+Adding and dropping a point take no time for the others, on average over many: what is added is
+written behind what is there, and what is dropped is a hole until there are many. The kernel is the
+exception. It is for small data, and each of its answers weighs all points anyway.
+
 `train_on` trains every part on from where it is, with all the points it knows. It holds nothing out
 and starts near the solution, so it is quicker than a new fit. Its constants were chosen on held-out
 points after 1,000 and 10,000 points were added to 9,000: benchmarks/results/teaching-choices.json.
@@ -73,12 +77,20 @@ def add_points(
 
 
 def drop_points(ensemble: Ensemble, rows: npt.NDArray[np.int64]) -> Ensemble:
-    """Without these points."""
-    kept = np.ones(ensemble.known.n_points, dtype=bool)
-    kept[rows] = False
-    after = ensemble.known.drop(kept)
-    parts = {name: part.drop(kept, after) for name, part in ensemble.parts.items()}
-    return replace(ensemble, known=after, parts=parts)
+    """Without these points, by their numbers.
+
+    They are holes first (`dxml._core.holes`), where all parts can have them.
+    """
+    known = ensemble.known
+    places = known.holes.place_of(rows)
+    if (after := known.hide(places)) is not None:
+        parts = {name: part.hide(after) for name, part in ensemble.parts.items()}
+        told = {name: part for name, part in parts.items() if part is not None}
+        if len(told) == len(parts):
+            fewer = replace(ensemble, known=after, parts=told)
+            return fewer.without_holes() if after.holes.are_many(after.n_rows) else fewer
+    kept = known.holes.add(places).kept(known.n_rows)
+    return ensemble.only(kept, known.drop(kept))
 
 
 def widen(ensemble: Ensemble, n_features: int) -> Ensemble:
@@ -95,7 +107,7 @@ def widen(ensemble: Ensemble, n_features: int) -> Ensemble:
 
 
 def remove_label(ensemble: Ensemble, row: int, label: int, options: Options) -> Ensemble:
-    """With a label taken off a point that carries it."""
+    """With a label taken off a row of the known points that carries it."""
     after = ensemble.known.unlabel(row, label)
     parts = {
         name: part.unlabel(row, label, after, options) for name, part in ensemble.parts.items()
@@ -112,6 +124,7 @@ def regroup(
     label_texts: Tokens | None = None,
 ) -> Ensemble:
     """With labels merged, left out or renamed; parameters are those of `Regrouping`."""
+    ensemble = ensemble.without_holes()
     before = ensemble.known
     after = before.regroup(main, merged)
     change = Regrouping(main, merged, renamed, label_texts, before, after, options)
@@ -129,6 +142,7 @@ def train_on(
     planned : Plan
         That of a model of so many points; a part that it lacks may be too dear to train on.
     """
+    ensemble = ensemble.without_holes()
     known = ensemble.known
     data = Data(known.points, known.labels)
     if any(PARTS[name].ladder for name in ensemble.parts):

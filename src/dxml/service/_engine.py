@@ -161,23 +161,24 @@ class Engine:
             served = self._teachable()
             labels = served.tagger.label_names(labels)
             taught = {name for row in labels for name in row}
-            unknown, columns = taught.difference(served.names), len(served.names)
-            self.limits.check_room(len(unknown), columns - self._saved_labels, self.journal.size())
-            known = {name for name, _ in served.labels("")}
+            carried = {name: served.texts_of(name) for name in taught}
+            unknown = sum(n is None for n in carried.values())
+            taught_labels = served.joint.n_labels_ - self._saved_labels
+            self.limits.check_room(unknown, taught_labels, self.journal.size())
+            new = sorted(name for name, n in carried.items() if not n)
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
             content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
-            mute = [named[i] for i in served.tagger.without_words(texts)]
-            self._keep(served, "learn", content)
-            return Learnt(named, sorted(taught - known), mute)
+            after = self._keep(served, "learn", content)
+            return Learnt(named, new, after.tagger.wordless(named))
 
     def forget(self, id: str) -> None:
         """Forget a text, and keep that it was forgotten."""
         self._follow()
         with self._computing:
             served = self._teachable()
-            if id not in served.ids:
+            if not served.knows(id):
                 raise ServiceError("not_found", f"there is no text with the id {id!r}.")
-            if len(served.ids) == 1:
+            if served.n_points == 1:
                 raise ServiceError("conflict", "the last text cannot be forgotten.")
             self._keep(served, "forget", {"id": id})
 
@@ -186,7 +187,7 @@ class Engine:
         self._follow()
         with self._computing:
             served = self._teachable()
-            if id not in served.ids:
+            if not served.knows(id):
                 raise ServiceError("not_found", f"there is no text with the id {id!r}.")
             if name not in served.labels_of(id):
                 message = f"the text {id!r} does not carry the label {name!r}."
@@ -207,11 +208,11 @@ class Engine:
         served: ServedTagger,
         action: Action,
         content: Mapping[str, Any],
-        after: Served | None = None,
-    ) -> None:
+        after: ServedTagger | None = None,
+    ) -> ServedTagger:
         """Apply a lesson, then commit it to the journal; what fails leaves both as they were.
 
-        `after` is the model with the lesson, where it was applied already.
+        Returns the model with this lesson; `after` is that model, where it was applied already.
         """
         try:
             after = after or _changed(served, [Entry(0, action, content)])
@@ -223,6 +224,7 @@ class Engine:
             self.served, self.applied = after, number
         else:  # another process has added entries, which are applied first
             self.apply_pending()
+        return after
 
     def apply_pending(self) -> Served:
         """Apply the journal's entries that are not applied yet; returns the model."""
@@ -313,7 +315,7 @@ class Engine:
         if journal is not self.journal:
             self._take_over(journal, served)
             last = journal.last()
-        saved_labels = len(served.names)
+        saved_labels = served.joint.n_labels_
         known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # compiles before the first request: ranks one point
@@ -358,7 +360,7 @@ def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
         rows = served.rank(points, max(request.top for request in wanted)).rows()
         return [
             [
-                [(served.names[label], p) for label, p in next(rows)[: request.top]]
+                [(served.name(label), p) for label, p in next(rows)[: request.top]]
                 for _ in request.points
             ]
             for request in wanted
@@ -465,6 +467,8 @@ def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
 
 def _apply(served: Served, step: Sequence[Entry]) -> Served:
     """The model with these entries applied; one that cannot be applied is logged and left out."""
+    if not isinstance(served, ServedTagger):
+        return served
     try:
         return _changed(served, step)
     except Exception:  # whatever is wrong with a lesson must not stop the service
@@ -476,19 +480,19 @@ def _apply(served: Served, step: Sequence[Entry]) -> Served:
         return served
 
 
-def _changed(served: Served, step: Sequence[Entry]) -> Served:
+def _changed(served: ServedTagger, step: Sequence[Entry]) -> ServedTagger:
     """The model after these entries.
 
     Two processes may both have forgotten a text, or another model may have come that never had it.
     """
-    if not isinstance(served, ServedTagger) or step[0].action == "reload":
+    if step[0].action == "reload":
         return served
     if step[0].action == "forget":
         id = step[0].content["id"]
-        return served.forgotten(id) if id in served.ids else served
+        return served.forgotten(id) if served.knows(id) else served
     if step[0].action == "unlabel":
         id, name = step[0].content["id"], step[0].content["label"]
-        known = id in served.ids and name in served.labels_of(id)
+        known = served.knows(id) and name in served.labels_of(id)
         return served.unlabelled(id, name) if known else served
     if step[0].action == "relabel":
         content = step[0].content

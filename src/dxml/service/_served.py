@@ -58,6 +58,10 @@ class Served(ABC):
         """The labels' names, column by column."""
 
     @abstractmethod
+    def name(self, label: int) -> str:
+        """That of one label."""
+
+    @abstractmethod
     def check(self, points: Sequence[Point]) -> None:
         """Refuse what this model cannot rank."""
 
@@ -136,10 +140,18 @@ class ServedTagger(Served):
         """The labels' names, column by column."""
         return self.tagger.labels_
 
-    @cached_property
-    def ids(self) -> frozenset[str]:
-        """Of the texts known."""
-        return frozenset(self.tagger.ids_)
+    def name(self, label: int) -> str:
+        """That of one label."""
+        return self.tagger.name_of(label)
+
+    def texts_of(self, name: str) -> int | None:
+        """How many texts carry the label of this name; None where there is no such label."""
+        column = self.tagger.column_of(name)
+        return None if column is None else int(self.frequency[column])
+
+    def knows(self, id: str) -> bool:
+        """Whether there is a text with this id."""
+        return self.tagger.knows(id)
 
     def labels_of(self, id: str) -> list[str]:
         """The names of the labels that a text carries."""
@@ -241,6 +253,10 @@ class ServedJoint(Served):
         names = self.model.label_names_
         known = range(self.model.n_labels_) if names is None else names.tolist()
         return tuple(map(str, known))
+
+    def name(self, label: int) -> str:
+        """That of one label."""
+        return self.names[label]
 
     def check(self, points: Sequence[Point]) -> None:
         """Refuse texts, features that the model does not have, and values it cannot hold."""

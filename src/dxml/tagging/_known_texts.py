@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Collection, Iterable, Sequence
 from itertools import count, islice
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.listed import Listed, Strings
 from dxml._core.sparse import indicator
 from dxml.exceptions import DataFormatError
 from dxml.text._strings import pack_strings
 
 __all__ = [
     "KnownTexts",
-    "Listed",
     "checked_ids",
     "checked_names",
     "checked_pair",
@@ -34,85 +33,24 @@ __all__ = [
 TITLE = 120  # characters of a title
 
 
-class Listed(Sequence[str]):
-    """Strings in their order, and the place of each; it never changes.
-
-    What is added is written behind its strings into a list that both share, so that it takes no
-    time for the strings there are. If others were added there already, the list is copied.
-    """
-
-    def __init__(self, strings: Iterable[str]) -> None:
-        self._strings = list(strings)
-        self._size = len(self._strings)
-        self._places = {string: place for place, string in enumerate(self._strings)}
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[str]:
-        return islice(self._strings, self._size)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return self._strings[: self._size][place]
-        return self._strings[range(self._size)[place]]
-
-    def __contains__(self, string: object) -> bool:
-        return isinstance(string, str) and self.place(string) is not None
-
-    @property
-    def are_different(self) -> bool:
-        """Whether none stands twice."""
-        return len(self._places) == len(self._strings)
-
-    def place(self, string: str) -> int | None:
-        """Where a string is, or None."""
-        place = self._places.get(string)
-        return place if place is not None and place < self._size else None
-
-    def add(self, more: Sequence[str]) -> Listed:
-        """With more strings after the others."""
-        if self._size < len(self._strings) or any(map(self._places.__contains__, more)):
-            return Listed([*self, *more])
-        self._places.update((string, self._size + i) for i, string in enumerate(more))
-        self._strings.extend(more)
-        grown = copy(self)
-        grown._size = len(self._strings)
-        return grown
-
-
 class KnownTexts:
-    """The labels' names, and each text's id and title; row and column are those of the model."""
+    """The labels' names, and each text's id and title; row and column are those of the model.
+
+    It never changes. What is added or dropped takes no time for the texts there are, on average.
+    """
 
     def __init__(self, names: Iterable[str], ids: Iterable[str], titles: Iterable[str]) -> None:
         self.names = names if isinstance(names, Listed) else Listed(names)
         self.ids = ids if isinstance(ids, Listed) else Listed(ids)
-        self._titles = titles if isinstance(titles, list) else list(titles)  # and later ones
-
-    @property
-    def titles(self) -> list[str]:
-        """Of all texts."""
-        return self._titles[: len(self.ids)]
-
-    def title(self, row: int) -> str:
-        """Of one text."""
-        return self._titles[row]
+        self.titles = titles if isinstance(titles, Strings) else Strings(titles)
 
     def add(self, names: Sequence[str], ids: Sequence[str], titles: Sequence[str]) -> KnownTexts:
-        """With more labels and more texts, in time for these alone."""
-        shared = self._titles if len(self._titles) == len(self.ids) else self.titles
-        grown = KnownTexts(self.names.add(names), self.ids.add(ids), shared)
-        shared.extend(titles)
-        return grown
+        """With more labels and more texts."""
+        return KnownTexts(self.names.add(names), self.ids.add(ids), self.titles.add(titles))
 
-    def keep(self, rows: Sequence[int]) -> KnownTexts:
-        """With these texts only."""
-        ids, titles = [self.ids[row] for row in rows], [self._titles[row] for row in rows]
-        return KnownTexts(self.names, ids, titles)
+    def drop(self, rows: Sequence[int]) -> KnownTexts:
+        """Without some of the texts; those after them move up."""
+        return KnownTexts(self.names, self.ids.drop(rows), self.titles.drop(rows))
 
     def renamed(self, names: Sequence[str]) -> KnownTexts:
         """With other labels."""

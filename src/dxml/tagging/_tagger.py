@@ -7,7 +7,7 @@ texts it rests on. It learns from more texts without being trained anew (`dxml.j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, listed_texts, reading, whole
 from dxml._core.estimator import unfitted
+from dxml._core.listed import Listed
 from dxml._core.params import Parameter, parameters_of, present_names
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import (
@@ -36,7 +37,6 @@ from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
 from dxml.tagging._known_texts import (
     KnownTexts,
-    Listed,
     checked_ids,
     checked_names,
     checked_pair,
@@ -147,6 +147,18 @@ class TextTagger:
         """The ids of the training texts, row by row."""
         return tuple(self._known.ids)
 
+    def name_of(self, column: int) -> str:
+        """The name of one label."""
+        return self._known.names[column]
+
+    def column_of(self, name: str) -> int | None:
+        """The column of the label of this name; None where there is none."""
+        return self._known.names.place(name)
+
+    def knows(self, id: str) -> bool:
+        """Whether there is a training text of this id."""
+        return id in self._known.ids
+
     def fit(
         self,
         texts: Sequence[str],
@@ -210,9 +222,8 @@ class TextTagger:
         self.features, self.model, self._points = features, model, points
         self.thesaurus, self.applied_lessons = thesaurus, None
         if described:  # after the fit: probabilities are those of real texts
-            self._learn(
-                list(described.values()), [[name] for name in described], more, lambda _: features
-            )
+            own = [[name] for name in described]
+            self._learn(features, X[len(texts) :], list(described.values()), own, more)
         return self
 
     @overload
@@ -355,15 +366,15 @@ class TextTagger:
         known = self._known
         return Neighbour(
             known.ids[voter.point],
-            known.title(voter.point),
+            known.titles[voter.point],
             voter.similarity,
             voter.weight,
             tuple(self._names_of(voter.point)),
         )
 
     def _names_of(self, row: int) -> list[str]:
-        names, labels = self._known.names, self.model.train_labels_
-        return [names[i] for i in labels.indices[labels.indptr[row] : labels.indptr[row + 1]]]
+        names = self._known.names
+        return [names[label] for label in self.model.point_labels(row).tolist()]
 
     def learn(
         self,
@@ -383,21 +394,21 @@ class TextTagger:
         texts, labels, ids
             As in `fit`; ids go on from the number of texts by default.
         """
-        return self._learn(texts, labels, ids, self.features.grow)
+        texts, rows = checked_pair(texts, labels)
+        ids = checked_ids(ids, len(texts), self._known.ids)
+        features, X = self.features.grow_transform(texts)
+        self._learn(features, X, texts, self._by_name(rows), ids)
+        return self
 
     def _learn(
         self,
+        features: TextFeatures,
+        X: sp.csr_matrix,
         texts: Sequence[str],
-        labels: Iterable[Iterable[str]],
-        ids: Sequence[str] | None,
-        grow: Callable[[Sequence[str]], TextFeatures],
-    ) -> Self:
-        known = self._known
-        texts, rows = checked_pair(texts, labels)
-        rows = self._by_name(rows)
-        ids = checked_ids(ids, len(texts), known.ids)
-        features, model = grow(texts), copy(self.model)  # nothing changes by halves
-        X = features.transform(texts)
+        rows: list[list[str]],
+        ids: Sequence[str],
+    ) -> None:
+        known, model = self._known, copy(self.model)  # nothing changes by halves
         new = sorted(name for name in set().union(*rows) if name not in known.names)
         Y = indicator_of(rows, known.names, new)
         replaced = [row for id in ids if (row := known.ids.place(id)) is not None]
@@ -407,7 +418,6 @@ class TextTagger:
         self._points = known.add(new, ids, [first_line(text) for text in texts])
         if replaced:
             self._drop(replaced)
-        return self
 
     def without_known_words(self, texts: Sequence[str]) -> list[int]:
         """The places of texts of which no word is known."""
@@ -416,6 +426,10 @@ class TextTagger:
     def nothing_known(self, texts: Sequence[str]) -> list[int]:
         """The places of texts of which no word is known, where no encoder reads them either."""
         return [] if self._reads_texts else self.features.empty_rows(texts)
+
+    def wordless(self, ids: Iterable[str]) -> list[str]:
+        """Those of these known texts that have no word at all: no prediction changes by them."""
+        return [id for id in ids if not self._reads_texts and self.model.is_empty(self._row(id))]
 
     def without_words(self, texts: Sequence[str]) -> list[int]:
         """The places of texts that have no word at all: learnt, they would change nothing."""
@@ -531,10 +545,8 @@ class TextTagger:
         return self
 
     def _drop(self, rows: list[int]) -> None:
-        known, gone = self._known, set(rows)
         self.model.forget(rows)
-        kept = [row for row in range(len(known.ids)) if row not in gone]
-        self._points = known.keep(kept)
+        self._points = self._known.drop(rows)
 
     def _row(self, id: str) -> int:
         row = self._known.ids.place(id)
@@ -572,7 +584,7 @@ class TextTagger:
         for place, text in enumerate(texts):
             title = first_line(text)
             row = None if ids is None else known.ids.place(str(ids[place]))
-            same = row is not None and known.title(row) == title
+            same = row is not None and known.titles[row] == title
             if same or (len(title) >= LONG_TITLE and title in titles):
                 found.append(place)
         return found

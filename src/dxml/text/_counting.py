@@ -11,10 +11,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, vstack
 
 from dxml._core.blocks import cut, run_blocks, spread
+from dxml._core.listed import Listed
 from dxml.progress import Stage
 from dxml.text._tokens import Find, TermIds
 
-__all__ = ["Vocabulary", "count_terms", "join_rows", "learn_terms"]
+__all__ = ["Vocabulary", "count_all_terms", "count_terms", "join_rows", "learn_terms"]
 
 BLOCK = 1000  # texts counted at a time
 LETTER_BYTES = 64  # of a letter and the counts it is in: up to six n-grams begin there
@@ -28,14 +29,13 @@ class Vocabulary:
     ----------
     first : dict
         Term → number, from 0 in the order of the dict.
-    later : dict, optional
-        Terms that were added, with the numbers after those; copied when more are added, so that
-        the many of `first` are not.
+    later : Listed, optional
+        Terms that were added, with the numbers after those.
     """
 
-    def __init__(self, first: dict[str, int], later: dict[str, int] | None = None) -> None:
+    def __init__(self, first: dict[str, int], later: Listed | None = None) -> None:
         self.first = first
-        self.later = later or {}
+        self.later = Listed(()) if later is None else later
 
     def __len__(self) -> int:
         return len(self.first) + len(self.later)
@@ -47,30 +47,31 @@ class Vocabulary:
     @property
     def find(self) -> Find:
         """The number of a term, or None."""
-        first, later = self.first.get, self.later.get
-        if not self.later:
-            return first
-        return lambda term: later(term) if (number := first(term)) is None else number
+        return self._find if len(self.later) else self.first.get
 
-    def unknown(self, texts: Sequence[str], cutter: Callable[[Find], TermIds]) -> list[str]:
-        """The terms of texts that have no number, each once, as they come."""
-        found: dict[str, None] = {}
-        find = self.find
-
-        def note(term: str) -> None:
-            if find(term) is None:
-                found[term] = None
-
-        ids = cutter(note)
-        for text in texts:
-            for _ in ids.ids(text):
-                pass
-        return list(found)
+    def _find(self, term: str) -> int | None:
+        if (number := self.first.get(term)) is not None:
+            return number
+        place = self.later.place(term)
+        return None if place is None else len(self.first) + place
 
     def add(self, terms: Sequence[str]) -> Vocabulary:
         """With these terms, of which none is known, after the others."""
-        numbered = {term: len(self) + i for i, term in enumerate(terms)}
-        return Vocabulary(self.first, {**self.later, **numbered})
+        return Vocabulary(self.first, self.later.add(terms))
+
+
+class _Numbers(dict[str, int]):
+    """Numbers of the terms that it is asked for: those of a vocabulary, then new ones."""
+
+    def __init__(self, known: Vocabulary) -> None:
+        self._find, self._known, self.new = known.find, len(known), list[str]()
+
+    def __missing__(self, term: str) -> int:
+        if (number := self._find(term)) is None:
+            number = self._known + len(self.new)
+            self.new.append(term)
+        self[term] = number
+        return number
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -133,16 +134,28 @@ def _count_new_terms(
 def _count_apart(
     texts: Sequence[str],
     cutter: Callable[[Find], TermIds],
-    seen: defaultdict[str, int],
+    seen: dict[str, int],
     stage: Stage,
 ) -> list[csr_matrix]:
     """As `count_terms`, where each block numbers its terms by itself, and `seen` then renumbers."""
     blocks = []
     for terms, counts in run_blocks(_count_new_terms, (cutter,), _blocks(texts)):
         numbers = np.fromiter(map(seen.__getitem__, terms), dtype=np.int32, count=len(terms))
-        blocks.append(_rename(counts, numbers, len(seen)))
+        blocks.append(_rename(counts, numbers, int(numbers.max(initial=-1)) + 1))
         stage.advance(counts.shape[0])
     return blocks
+
+
+def count_all_terms(
+    texts: Sequence[str], cutter: Callable[[Find], TermIds], known: Vocabulary, stage: Stage
+) -> tuple[list[str], csr_matrix]:
+    """(terms that have no number, counts of all terms); the new ones have the next numbers."""
+    numbers = _Numbers(known)
+    if spread():
+        blocks = _count_apart(texts, cutter, numbers, stage)
+    else:
+        blocks = count_terms(texts, cutter(numbers.__getitem__), stage)
+    return numbers.new, join_rows(blocks, len(known) + len(numbers.new))
 
 
 def learn_terms(

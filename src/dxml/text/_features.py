@@ -44,7 +44,13 @@ from dxml._core.estimator import Estimator
 from dxml._core.params import Range, check_params
 from dxml.exceptions import DataFormatError, NotFittedError, ParameterError, advise
 from dxml.progress import SILENT, Progress
-from dxml.text._counting import Vocabulary, count_terms, join_rows, learn_terms
+from dxml.text._counting import (
+    Vocabulary,
+    count_all_terms,
+    count_terms,
+    join_rows,
+    learn_terms,
+)
 from dxml.text._sentences import SentenceModel
 from dxml.text._strings import pack_strings
 from dxml.text._tokens import WORD, Cut, Find, GramIds, TermIds, WordIds, find_words
@@ -159,18 +165,27 @@ class TextFeatures(Estimator):
         return self._rows(texts, counts, progress)
 
     def grow(self, texts: Iterable[str]) -> TextFeatures:
-        """With a column for every term of `texts` that has none, after the columns there are.
+        """As `grow_transform`, without the rows."""
+        return self.grow_transform(texts)[0]
 
-        What a known term weighs stays. A new one has the idf of the rarest known term: how many
-        texts of the fit had it was not kept, and they were fewer than `min_df`. A column of `fit`
-        is where it was, so rows from before are those of now with zeros at their end.
+    def grow_transform(self, texts: Iterable[str]) -> tuple[TextFeatures, csr_matrix]:
+        """With a column for every term of `texts` that has none, and the rows of `texts` then.
+
+        New columns come after those there are. What a known term weighs stays. A new one has the
+        idf of the rarest known term: how many texts of the fit had it was not kept, and they were
+        fewer than `min_df`. A column of `fit` is where it was, so rows from before are those of now
+        with zeros at their end.
         """
         self._check_fitted()
         texts = _checked(texts)
-        fresh = [
-            known.unknown(texts, cutter)
-            for cutter, known in zip(self._cutters(), self._vocabularies, strict=True)
-        ]
+        kinds = zip(self._cutters(), self._vocabularies, strict=True)
+        with SILENT.stage("count words") as stage:
+            counted = [count_all_terms(texts, cutter, known, stage) for cutter, known in kinds]
+        grown = self._grown([terms for terms, _ in counted])
+        return grown, grown._rows(texts, [counts for _, counts in counted], SILENT)
+
+    def _grown(self, fresh: Sequence[Sequence[str]]) -> TextFeatures:
+        """With more terms of each kind."""
         if not any(fresh):
             return self
         grown: TextFeatures = copy(self)

@@ -138,10 +138,14 @@ def test_taught_forgotten_and_trained_again(
     assert part.head.n_labels == len(model.labels_) == len(WORDS) + 1
     assert "route" in [tag.name for tag in model.tag("a compass of the ship", top=3)]
     model.forget(model.ids_[0])
-    part = model.model.parts_["deep"]
-    assert isinstance(part, DeepPart) and len(part.texts) == n + 1
+    opened = TextTagger.load(model.save(tmp_path / "taught"))
+    part = opened.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and len(part.texts) == len(opened.ids_) == n + 1
     model.catch_up()
+    model.forget(model.ids_[0])
     model.refit()
+    part = model.model.parts_["deep"]
+    assert isinstance(part, DeepPart) and len(part.texts) == n
     assert "deep" in model.model.parts_ and precision_at_1(model, planted[1]) > 0.9
 
 

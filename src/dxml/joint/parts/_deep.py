@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -58,8 +59,8 @@ class DeepPart(Part):
     Attributes
     ----------
     head : DeepHead
-    texts : Tokens
-        Of the known points.
+    read : tuple of Tokens
+        The texts of the known points, those of each lesson by themselves.
     epochs : int
         Of its first training.
     name_line : NameLine or None
@@ -72,7 +73,7 @@ class DeepPart(Part):
     continues: ClassVar[bool] = True
 
     head: DeepHead
-    texts: Tokens = field(repr=False)
+    read: tuple[Tokens, ...] = field(repr=False)
     epochs: int
     name_line: NameLine | None = None
 
@@ -111,7 +112,8 @@ class DeepPart(Part):
             note=task.note,
             progress=task.progress,
         )
-        return cls(head, texts, epochs, start.name_line if isinstance(start, DeepPart) else None)
+        line = start.name_line if isinstance(start, DeepPart) else None
+        return cls(head, (texts,), epochs, line)
 
     @classmethod
     def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
@@ -132,6 +134,11 @@ class DeepPart(Part):
     @property
     def settings(self) -> Settings:
         return {"epochs": self.epochs}
+
+    @cached_property
+    def texts(self) -> Tokens:
+        """Of all known points."""
+        return self.read[0] if len(self.read) == 1 else Tokens.concatenate(self.read)
 
     def scores(self, query: Query) -> Floats:
         import torch
@@ -183,7 +190,6 @@ class DeepPart(Part):
 
         if lesson.texts is None:
             raise DataFormatError("this model reads texts beside features. Give texts=….")
-        known = Tokens.concatenate([self.texts, lesson.texts])
         n_new = lesson.after.n_labels - lesson.before.n_labels
         head = self.head
         if n_new:
@@ -194,10 +200,14 @@ class DeepPart(Part):
                 Y=lesson.Y[:, lesson.before.n_labels :],
                 device=torch.device(lesson.options.device),
             )
-        return replace(self, head=head, texts=known)
+        return replace(self, head=head, read=(*self.read, lesson.texts))
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> DeepPart:
-        return replace(self, texts=self.texts.take(np.flatnonzero(kept)))
+        return replace(self, read=(self.texts.take(np.flatnonzero(kept)),))
+
+    def hide(self, after: Known) -> DeepPart:
+        """The texts of holes stay until the holes are closed."""
+        return self
 
     def regroup(self, change: Regrouping) -> DeepPart:
         """The encoder stays; see `dxml._learners.merged_rows` for labels that become one."""
@@ -257,7 +267,8 @@ class DeepPart(Part):
         if "name_line" in config:
             slope, bias = reals(config["name_line"], "name_line")
             line = NameLine(slope, bias)
-        return cls(head, Tokens(ids.astype(np.int32), ends), whole(config, "epochs", 1), line)
+        texts = Tokens(ids.astype(np.int32), ends)
+        return cls(head, (texts,), whole(config, "epochs", 1), line)
 
 
 def _place_of(task: Task) -> Keep | None:

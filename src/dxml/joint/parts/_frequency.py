@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
@@ -26,7 +25,7 @@ from dxml.joint.parts.protocol import (
     Task,
 )
 
-__all__ = ["Frequency", "log_frequency"]
+__all__ = ["Frequency"]
 
 Floats = npt.NDArray[np.float32]
 LEAST_SPREAD = 3.0
@@ -37,25 +36,29 @@ makes the right ones look rarer, and a large weight would be learnt from it.
 """
 
 
-def log_frequency(labels: sp.csr_matrix) -> Floats:
-    """The logarithm of the share of points that carry each label, as if one more did."""
-    return _log_share(np.bincount(labels.indices, minlength=labels.shape[1]), labels.shape[0])
-
-
-def _log_share(counts: npt.NDArray[np.int64], n_points: int) -> Floats:
-    return np.log((1 + counts) / (1 + n_points)).astype(np.float32)
-
-
 @dataclass(frozen=True, eq=False)
 class Frequency(Part):
-    """Scores a pair by the log-frequency of its label."""
+    """Scores a pair by the logarithm of the share of points that carry its label, and one more.
+
+    Attributes
+    ----------
+    counts : int array of shape (n_labels,)
+        Points that carry each label.
+    n_points : int
+    """
 
     name: ClassVar[str] = "frequency"
     opinion: ClassVar[Opinion] = Opinion(default_weight=0.0, least_spread=LEAST_SPREAD)
     explains: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
 
-    by_label: Floats
+    counts: npt.NDArray[np.int64]
+    n_points: int
+
+    @classmethod
+    def of(cls, known: Known) -> Self:
+        """That of known points."""
+        return cls(known.counts, known.n_points)
 
     @classmethod
     def plan(
@@ -65,26 +68,31 @@ class Frequency(Part):
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
-        return cls(log_frequency(task.learnt[1]))
+        labels = task.learnt[1]
+        return cls(np.bincount(labels.indices, minlength=labels.shape[1]), labels.shape[0])
 
     def scores(self, query: Query) -> Floats:
-        return self.by_label[query.pairs.indices]
+        counts = self.counts[query.pairs.indices]
+        return np.log((1 + counts) / (1 + self.n_points)).astype(np.float32)
 
     def add(self, lesson: Lesson) -> Frequency:
-        return Frequency(_log_share(lesson.after.counts, lesson.after.n_points))
+        return Frequency.of(lesson.after)
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> Frequency:
-        return Frequency(log_frequency(after.labels))
+        return Frequency.of(after)
+
+    def hide(self, after: Known) -> Frequency:
+        return Frequency.of(after)
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> Frequency:
-        return Frequency(log_frequency(after.labels))
+        return Frequency.of(after)
 
     def regroup(self, change: Regrouping) -> Frequency:
-        return Frequency(log_frequency(change.after.labels))
+        return Frequency.of(change.after)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         return {}, {}
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        return cls(log_frequency(known.labels))
+        return cls.of(known)

@@ -124,8 +124,11 @@ class LinearPart(Part):
         after = lesson.after
         return self._taught(_lesson_signs(lesson), after.points, after.n_labels, lesson.options)
 
+    def hide(self, after: Known) -> LinearPart:
+        return self
+
     def widen(self, after: Known) -> LinearPart:
-        return LinearPart(self.head.widened(after.points.shape[1]), self.C)
+        return LinearPart(self.head.widened(after.n_features), self.C)
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> LinearPart:
         """The point becomes a negative of the label."""
@@ -221,7 +224,7 @@ def _lesson_signs(lesson: Lesson) -> _Signs:
     points, which have nothing to set against them, they would get worse.
     """
     before, after, options = lesson.before, lesson.after, lesson.options
-    n_known, n_new = before.n_points, lesson.X.shape[0]
+    n_known, n_new = before.n_rows, lesson.X.shape[0]
     labels, new = np.unique(lesson.Y.indices, return_counts=True)
     labels = labels[new >= NEW_SHARE * after.counts[labels]].astype(np.int64)
     ids, cosines = after.search(lesson.X, options.n_negatives + 1, options.device)

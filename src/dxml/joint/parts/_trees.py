@@ -101,8 +101,11 @@ class TreesPart(Part):
         found /= len(self.trees)
         return found
 
+    def hide(self, after: Known) -> TreesPart:
+        return self
+
     def widen(self, after: Known) -> TreesPart:
-        return TreesPart(tuple(tree.widened(after.points.shape[1]) for tree in self.trees))
+        return TreesPart(tuple(tree.widened(after.n_features) for tree in self.trees))
 
     def regroup(self, change: Regrouping) -> TreesPart:
         """A merged label keeps the place of its most frequent one until trees are grown anew."""

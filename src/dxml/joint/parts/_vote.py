@@ -80,6 +80,9 @@ class Vote(Part):
         """What each neighbour's vote weighs; those of one point add up to 1."""
         return cosine_weights(*near, self.power)
 
+    def hide(self, after: Known) -> Vote:
+        return self
+
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         return dict(self.settings), {}
 

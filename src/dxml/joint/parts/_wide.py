@@ -144,19 +144,19 @@ class WidePart(Part):
         head, after, options = self.head, lesson.after, lesson.options
         device = torch.device(options.device)
         rng = np.random.default_rng(options.seed("teaching"))
-        rows = np.sort(rng.permutation(after.n_points)[:SCALE_POINTS])
+        rows = after.holes.place_of(np.sort(rng.permutation(after.n_points)[:SCALE_POINTS]))
         hidden = head.hidden(after.points[rows], device)
         middle = hidden.mean(axis=0)
         low = float(middle @ head.outer.mean(axis=0) + head.outer_bias.mean())
         pairs = after.labels[rows][:, :n_old].tocoo()
         logits = np.einsum("ij,ij->i", hidden[pairs.row], np.asarray(head.outer)[pairs.col])
         high = float((logits + head.outer_bias[pairs.col]).mean()) if pairs.nnz else low
-        carriers = after.labels[:, n_old:].T.tocsr()
+        carriers = lesson.Y[:, n_old:].T.tocsr()  # no known point carries a new label
         outer = np.zeros((n_labels - n_old, len(middle)), dtype=np.float32)
         bias = np.full(n_labels - n_old, low, dtype=np.float32)
         for label in np.flatnonzero(np.diff(carriers.indptr)):
             points = carriers.indices[carriers.indptr[label] : carriers.indptr[label + 1]]
-            away = head.hidden(after.points[points], device).mean(axis=0) - middle
+            away = head.hidden(lesson.X[points], device).mean(axis=0) - middle
             outer[label] = away * (max(high - low, 0.0) / max(float(away @ away), 1e-12))
             bias[label] -= outer[label] @ middle
         outer = unpack("outer", pack("outer", outer, options.precision))
@@ -181,6 +181,9 @@ class WidePart(Part):
             outer[new], bias[new] = merged_row(rows, biases, counts, hidden[:-1], hidden[-1])
             outer[[new]] = unpack("outer", pack("outer", outer[[new]], change.options.precision))
         return replace(self, head=WideHead(head.inner, head.inner_bias, outer, bias))
+
+    def hide(self, after: Known) -> WidePart:
+        return self
 
     def train_on(self, task: Task, planned: Settings | None) -> WidePart:
         """Trained from the weights there are, for two fifths of the epochs."""

@@ -414,8 +414,16 @@ class Part(ABC):
         return self
 
     def drop(self, kept: Mask, after: Known) -> Part:
-        """Without the points that are not kept."""
+        """Without the rows that are not kept."""
         return self
+
+    def hide(self, after: Known) -> Part | None:
+        """With the holes that the known points have now; None: it must drop their rows.
+
+        Holes are closed later by `drop`, on average over many lessons at no cost a point. A part
+        that gives None is always told to drop them at once.
+        """
+        return None
 
     def widen(self, after: Known) -> Part:
         """With as many features as the known points have now; none of them has the new ones."""
