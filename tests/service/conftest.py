@@ -57,7 +57,7 @@ def uncollected() -> Iterator[None]:
     """A service that starts in this process leaves the garbage of all the tests before it."""
     quick = SimpleNamespace(collect=lambda: 0, freeze=gc.freeze, unfreeze=gc.unfreeze)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dxml.service.app.gc", quick)
+        patch.setattr("dxml.service._runtime.gc", quick)
         yield
 
 

@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from dxml.joint import Joint
+from dxml.service import _runtime as runtime
 from dxml.service import _schemas as schemas
-from dxml.service import app as app_module
 from dxml.service._engine import Engine
 from dxml.service._limits import Limits
 from dxml.tagging._tagger import TextTagger
@@ -266,7 +266,7 @@ def test_a_lesson_of_new_labels_alone_is_refused(client: TestClient) -> None:
 def test_values_are_counted_before_anything_is_parsed(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "_parsed", lambda kind, body: pytest.fail("parsed"))
+    monkeypatch.setattr(runtime, "_parsed", lambda kind, body: pytest.fail("parsed"))
     for sent in (
         b'{"text": [' + b"1," * 250_000 + b"1]}",
         b'{"features": [' + b"{}," * 125_000 + b"{}]}",
@@ -309,7 +309,7 @@ def test_others_are_answered_while_a_large_body_is_read(
         assert answered.wait(20)
         return kind.model_validate_json(body)
 
-    monkeypatch.setattr(app_module, "_parsed", slow)
+    monkeypatch.setattr(runtime, "_parsed", slow)
     with ThreadPoolExecutor(1) as beside:
         large = {"text": ["herring net", "x" * 70_000]}
         asked = beside.submit(client.post, "/predict", json=large)

@@ -11,7 +11,8 @@ import pytest
 
 from dxml.exceptions import ParameterError
 from dxml.service import _engine as engine_module
-from dxml.service._engine import Engine, Wanted, apply_journal, compact_journal
+from dxml.service._engine import Engine, Wanted
+from dxml.service._settling import apply_journal, compact_journal
 from dxml.tagging._journal import JOURNAL, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
@@ -133,13 +134,13 @@ def test_applied_lessons_are_not_applied_again(
     journal.append("learn", lesson("c"))
 
     applied: list[int] = []
-    before = engine_module._apply
+    before = engine_module.apply
 
     def noting(served: Any, step: Any) -> Any:
         applied.extend(entry.number for entry in step)
         return before(served, step)
 
-    monkeypatch.setattr(engine_module, "_apply", noting)
+    monkeypatch.setattr(engine_module, "apply", noting)
     engine = Engine(model)
     assert applied == [5, 6]  # the reload that compacting asks for, and what came later
     assert state(engine) == tuple(sorted([*known, ("c", "Fish soup")]))

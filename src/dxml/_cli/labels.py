@@ -96,7 +96,7 @@ def _change(
     model: Path, how: Change, labels: list[str], into: str | None, quiet: bool, said: str
 ) -> None:
     from dxml._core.locking import folder_lock
-    from dxml.service._engine import compact_journal, relabel
+    from dxml.service._settling import compact_journal, relabel
     from dxml.tagging._journal import JOURNAL
 
     check_tagger(model)  # what is no tagger is refused before a lock is made

@@ -56,7 +56,7 @@ def learn(
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
     from dxml.progress import open_progress
-    from dxml.service._engine import apply_journal, compact_journal, has_new_lessons
+    from dxml.service._settling import apply_journal, compact_journal, has_new_lessons
 
     more_to_do = data is not None or forget or unlabel or catch_up or refit
     if not (more_to_do or journal):

@@ -12,7 +12,7 @@ import logging
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
+from dxml.service._lessons import apply, changed, steps
 from dxml.service._limits import Limits
 from dxml.service._served import (
     Change,
@@ -33,21 +33,8 @@ from dxml.service._served import (
 )
 from dxml.service._shared_journal import SharedJournal
 from dxml.tagging._journal import JOURNAL, Action, Entry, Journal
-from dxml.tagging._tagger import AppliedLessons, TextTagger
 
-__all__ = [
-    "Engine",
-    "Labels",
-    "Learnt",
-    "Ranked",
-    "Wanted",
-    "apply_journal",
-    "compact_journal",
-    "has_new_lessons",
-    "relabel",
-]
-
-MERGED = 1000  # most texts of successive lessons that are learnt together
+__all__ = ["Engine", "Labels", "Learnt", "Ranked", "Wanted"]
 
 AnyJournal = Journal | SharedJournal
 Labels = list[tuple[str, float]]
@@ -215,7 +202,7 @@ class Engine:
         Returns the model with this lesson; `after` is that model, where it was applied already.
         """
         try:
-            after = after or _changed(served, [Entry(0, action, content)])
+            after = after or changed(served, [Entry(0, action, content)])
         except MemoryError:
             message = "there is not enough memory to learn this; nothing was kept. Send less."
             raise ServiceError("too_large", message) from None
@@ -332,9 +319,9 @@ class Engine:
             entries = [entry for entry in journal.after(applied) if entry.number <= last]
             if not entries:  # another process has just compacted the journal
                 break
-            for step in _steps(entries):
+            for step in steps(entries):
                 with self._computing:
-                    served = _apply(served, step)
+                    served = apply(served, step)
                 first = step[0]
                 wished |= first.action == "reload" and first.content["by"] != self._name
             applied = entries[-1].number
@@ -369,138 +356,3 @@ def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:
         if len(wanted) > 1:
             return [found for request in wanted for found in _ranked(served, [request])]
         return [error]
-
-
-def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
-    """Whether a service of a folder was taught anything that its saved tagger does not know."""
-    journal = Journal(_journal_in(folder))
-    try:
-        known = ServedTagger(tagger).applied_from(journal.identity)
-        return journal.has_lessons_after(known)
-    finally:
-        journal.close()
-
-
-def _journal_in(folder: str | Path) -> Path:
-    path = Path(folder) / JOURNAL
-    if not path.exists():
-        raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
-    return path
-
-
-def apply_journal(folder: str | Path) -> TextTagger:
-    """The tagger of a folder with all lessons of its journal applied; the caller saves it.
-
-    The saved tagger records the last entry that was applied. A service that opens it applies only
-    later ones. The folder is replaced in one step, so a process that is killed leaves either the
-    old tagger or the new one, each with its own record.
-    """
-    check_method(folder)
-    engine = Engine(folder, _journal_in(folder))
-    try:
-        return _applied(engine)
-    finally:
-        engine.close()
-
-
-def _applied(engine: Engine) -> TextTagger:
-    """The tagger with a record of the lessons that were applied to it."""
-    served = engine.served
-    if not isinstance(served, ServedTagger):
-        raise ParameterError(
-            f"{engine.folder}: holds a model of features, which learns no lessons."
-        )
-    served.tagger.applied_lessons = AppliedLessons(engine.journal.identity, engine.applied)
-    return served.tagger
-
-
-def relabel(
-    folder: str | Path, how: Change, labels: Sequence[str], into: str | None = None
-) -> TextTagger:
-    """The tagger of a folder with labels renamed, merged or deleted; the caller saves it.
-
-    Where a service was taught, its lessons are applied first, and the change is an entry of its
-    journal: what it was taught before has the old names, what it is taught later the new ones.
-    """
-    if not (Path(folder) / JOURNAL).exists():
-        return ServedTagger(TextTagger.load(folder)).relabelled(how, labels, into).tagger
-    engine = Engine(folder)
-    try:
-        engine.relabel(how, labels, into)
-        return _applied(engine)
-    finally:
-        engine.close()
-
-
-def compact_journal(folder: str | Path) -> int:
-    """Drop the journal's void entries and have services reload.
-
-    Call it when the tagger of `apply_journal` is saved.
-
-    Returns
-    -------
-    Number of entries dropped.
-    """
-    journal = Journal(Path(folder) / JOURNAL)
-    try:
-        gone = journal.compact()
-        journal.append("reload", {"by": "dxml learn"})
-        return gone
-    finally:
-        journal.close()
-
-
-def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Groups of entries to apply at once: successive lessons together, others alone."""
-    step: list[Entry] = []
-    size = 0
-    for entry in entries:
-        texts = len(entry.content["texts"]) if entry.action == "learn" else MERGED
-        if step and size + texts > MERGED:
-            yield step
-            step, size = [], 0
-        step.append(entry)
-        size += texts
-    if step:
-        yield step
-
-
-def _apply(served: Served, step: Sequence[Entry]) -> Served:
-    """The model with these entries applied; one that cannot be applied is logged and left out."""
-    if not isinstance(served, ServedTagger):
-        return served
-    try:
-        return _changed(served, step)
-    except Exception:  # whatever is wrong with a lesson must not stop the service
-        if len(step) > 1:
-            for entry in step:
-                served = _apply(served, [entry])
-            return served
-        _log.exception("entry %d of the journal was left out", step[0].number)
-        return served
-
-
-def _changed(served: ServedTagger, step: Sequence[Entry]) -> ServedTagger:
-    """The model after these entries.
-
-    Two processes may both have forgotten a text, or another model may have come that never had it.
-    """
-    if step[0].action == "reload":
-        return served
-    if step[0].action == "forget":
-        id = step[0].content["id"]
-        return served.forgotten(id) if served.knows(id) else served
-    if step[0].action == "unlabel":
-        id, name = step[0].content["id"], step[0].content["label"]
-        known = served.knows(id) and name in served.labels_of(id)
-        return served.unlabelled(id, name) if known else served
-    if step[0].action == "relabel":
-        content = step[0].content
-        return served.relabelled_again(content["how"], content["labels"], content["into"])
-    lessons: dict[str, tuple[str, list[str]]] = {}
-    for entry in step:
-        content = entry.content
-        rows = zip(content["texts"], content["labels"], strict=True)
-        lessons |= dict(zip(content["ids"], rows, strict=True))  # the last text with an id counts
-    texts, labels = zip(*lessons.values(), strict=True)
-    return served.learnt(texts, labels, list(lessons))

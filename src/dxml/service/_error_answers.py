@@ -1,0 +1,56 @@
+"""Exceptions → the answers to the requests that raised them."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from dxml.exceptions import DxmlError
+from dxml.service._answers import JSONAnswer
+from dxml.service._errors import STATUS, ServiceError, body
+
+__all__ = ["add_error_answers"]
+
+_log = logging.getLogger(__name__)
+
+
+def add_error_answers(app: FastAPI) -> None:
+    """Answer every exception in the one shape of `_errors`."""
+    types = {status: type for type, status in STATUS.items()}
+
+    def answer(type: str, message: str) -> Response:
+        headers = {"WWW-Authenticate": "Bearer"} if type == "unauthorized" else None
+        return JSONAnswer(body(type, message), STATUS[type], headers)
+
+    @app.exception_handler(ServiceError)
+    async def service_error(request: Request, error: ServiceError) -> Response:
+        return answer(error.type, error.message)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        named = [str(part) for part in first["loc"][1:]]
+        where = ".".join(part for part in named if part.isalnum())  # not pydantic's own terms
+        return answer("invalid", f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        kind = types.get(error.status_code, "bad_request")
+        return JSONAnswer(body(kind, str(error.detail)), error.status_code, error.headers)
+
+    @app.exception_handler(DxmlError)
+    async def library_error(request: Request, error: DxmlError) -> Response:
+        return answer("bad_request", str(error))
+
+    @app.exception_handler(sqlite3.Error)
+    async def journal_error(request: Request, error: sqlite3.Error) -> Response:
+        _log.error("the journal: %s", error)
+        return answer("internal", f"the journal cannot be used ({error}); nothing was learnt.")
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        return answer("internal", "something went wrong in the service; its log says what.")
