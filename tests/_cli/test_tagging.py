@@ -211,12 +211,20 @@ def test_nothing_is_written_where_a_service_was_taught_nothing_new(
     service.learn(["Suppe vom Hering"], [["Fischsuppe"]], ["x"])
     service.close()
     assert "applied what" in run("learn", "--journal", "-m", model).output
-    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in model.iterdir()}
+    before = {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in model.iterdir()
+        if path.is_file()
+    }
     said = f"the service was taught nothing new; {model} stays as it is\n"
     for quiet, output in (([], said), (["-q"], "")):
         done = run("learn", "--journal", "-m", model, *quiet)
         assert (done.exit_code, done.output) == (0, output)
-    after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in model.iterdir()}
+    after = {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in model.iterdir()
+        if path.is_file()
+    }
     assert after == before
     more = write_jsonl(tmp_path / "more.jsonl", rows(1, start=90))
     done = run("learn", more, "--journal", "-m", model)

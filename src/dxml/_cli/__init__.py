@@ -18,12 +18,14 @@ from dxml._cli import (
     explain,
     labels,
     learn,
+    lessons,
     methods,
     model,
     plot,
     predict,
     serve,
     train,
+    versions,
     vocabulary,
 )
 from dxml._core.compiled import when_compiling
@@ -69,7 +71,10 @@ app.command("learn")(learn.learn)
 app.command("vocabulary")(vocabulary.vocabulary)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
+app.command("versions")(versions.versions)
+app.command("restore")(versions.restore)
 app.add_typer(labels.app, name="labels")
+app.add_typer(lessons.app, name="lessons")
 app.add_typer(model.app, name="model")
 app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")

@@ -11,6 +11,7 @@ import typer
 from dxml._cli._default import DefaultGroup
 from dxml._cli._model import check_tagger, load_tagger
 from dxml._cli._options import MODEL, QUIET
+from dxml._cli.versions import KEEP
 
 if TYPE_CHECKING:
     from dxml.service._served import Change
@@ -56,6 +57,7 @@ def rename(
     old: str = typer.Argument(..., metavar="OLD", help="The label's name."),
     new: str = typer.Argument(..., metavar="NEW", help="The name that it is to have."),
     model: Path = MODEL,
+    keep: int = KEEP,
     quiet: bool = QUIET,
 ) -> None:
     """Call a label by another name.
@@ -63,7 +65,7 @@ def rename(
     What a service was taught is applied first. The model's folder is replaced in
     one step.
     """
-    _change(model, "rename", [old], new, quiet, f"renamed {old!r} to {new!r}")
+    _change(model, "rename", [old], new, f"renamed {old!r} to {new!r}", keep, quiet)
 
 
 @app.command()
@@ -71,6 +73,7 @@ def merge(
     labels: list[str] = typer.Argument(..., metavar="LABEL", help="Labels to be put together."),
     into: str = typer.Option(..., "--into", metavar="NAME", help="One of them, or another name."),
     model: Path = MODEL,
+    keep: int = KEEP,
     quiet: bool = QUIET,
 ) -> None:
     """Make one label of several; the texts of each carry it.
@@ -79,30 +82,39 @@ def merge(
     have; dxml learn --catch-up trains them too.
     """
     named = ", ".join(map(repr, labels))
-    _change(model, "merge", labels, into, quiet, f"merged {named} into {into!r}")
+    _change(model, "merge", labels, into, f"merged {named} into {into!r}", keep, quiet)
 
 
 @app.command()
 def delete(
     labels: list[str] = typer.Argument(..., metavar="LABEL", help="Labels that are to go."),
     model: Path = MODEL,
+    keep: int = KEEP,
     quiet: bool = QUIET,
 ) -> None:
     """Take labels off all texts; they are predicted no more. The texts stay."""
-    _change(model, "delete", labels, None, quiet, f"deleted {', '.join(map(repr, labels))}")
+    _change(model, "delete", labels, None, f"deleted {', '.join(map(repr, labels))}", keep, quiet)
 
 
 def _change(
-    model: Path, how: Change, labels: list[str], into: str | None, quiet: bool, said: str
+    model: Path,
+    how: Change,
+    labels: list[str],
+    into: str | None,
+    said: str,
+    keep: int,
+    quiet: bool,
 ) -> None:
     from dxml._core.locking import folder_lock
+    from dxml._core.versions import keeping
     from dxml.service._settling import compact_journal, relabel
     from dxml.tagging._journal import JOURNAL
 
     check_tagger(model)  # what is no tagger is refused before a lock is made
     with folder_lock(model):
         tagger = relabel(model, how, labels, into)
-        tagger.save(model)
+        with keeping(model, said, keep):
+            tagger.save(model)
         if (model / JOURNAL).exists():
             compact_journal(model)
     if not quiet:

@@ -8,6 +8,7 @@ import typer
 
 from dxml._cli._options import MODEL, QUIET
 from dxml._cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading
+from dxml._cli.versions import KEEP
 
 __all__ = ["learn"]
 
@@ -34,6 +35,7 @@ def learn(
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
+    keep: int = KEEP,
     timeout: float | None = typer.Option(
         None, "--timeout", metavar="S", min=0, help="Seconds to wait for others that write to it."
     ),
@@ -46,13 +48,14 @@ def learn(
     the model was trained on, unless given. The model's folder is replaced in one
     step, when all went well; where there is nothing new to apply, it stays.
     Of several programs that teach one model each waits for the others, so that
-    nothing is lost.
+    nothing is lost. The model before is kept: dxml versions, dxml restore.
     """
     import time
 
     from dxml._cli._model import load_tagger
     from dxml._cli._output import check_folder
     from dxml._core.locking import folder_lock
+    from dxml._core.versions import keeping
     from dxml.exceptions import ParameterError
     from dxml.methods import saved_method
     from dxml.progress import open_progress
@@ -109,7 +112,8 @@ def learn(
             if refit:
                 tagger.refit(progress=progress)
                 said.append("trained all parts again")
-            tagger.save(model)
+            with keeping(model, "; ".join(said), keep):
+                tagger.save(model)
             if journal:
                 compact_journal(model)
         if not quiet:

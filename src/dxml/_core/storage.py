@@ -37,7 +37,16 @@ from dxml._core.locking import folder_lock
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["FORMAT", "pack_csr", "read_config", "read_folder", "verify_folder", "write_folder"]
+__all__ = [
+    "CONFIG",
+    "FORMAT",
+    "on_disk",
+    "pack_csr",
+    "read_config",
+    "read_folder",
+    "verify_folder",
+    "write_folder",
+]
 
 FORMAT = 6
 """Raised by one when a reader of the old number could no longer read what is written.
@@ -67,10 +76,10 @@ def write_folder(
 def _write(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     try:
         name = f"arrays-{secrets.token_hex(6)}.safetensors"
-        with _replacing(folder / name) as file:
+        with on_disk(folder / name) as file:
             written = write_tensors(file, arrays)
         described = {"format": FORMAT, **config, "arrays": {"file": name, **written}}
-        with _replacing(folder / CONFIG) as file:
+        with on_disk(folder / CONFIG) as file:
             file.write(sealed(described))
     except OSError as error:
         if error.errno is not None:
@@ -90,8 +99,8 @@ def sealed(config: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file beside `path`, which takes its place when all is written."""
+def on_disk(path: Path) -> Iterator[BinaryIO]:
+    """A new file beside `path`, which takes its place when all is written and on the disk."""
     partial = path.with_name(f"{path.name}.{secrets.token_hex(6)}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -154,7 +154,12 @@ class Engine:
             self.limits.check_room(unknown, taught_labels, self.journal.size())
             new = sorted(name for name, n in carried.items() if not n)
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
-            content = {"texts": list(texts), "labels": [list(row) for row in labels], "ids": named}
+            content = {
+                "texts": list(texts),
+                "labels": [list(row) for row in labels],
+                "ids": named,
+                "replaced": [served.knows(id) for id in named],
+            }
             after = self._keep(served, "learn", content)
             return Learnt(named, new, after.tagger.wordless(named))
 

@@ -9,14 +9,22 @@ from dxml.exceptions import ParameterError
 from dxml.service._engine import Engine
 from dxml.service._served import Change, ServedTagger, check_method
 from dxml.tagging._journal import JOURNAL, Journal
+from dxml.tagging._lessons import compensation, found, summary
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
-__all__ = ["apply_journal", "compact_journal", "has_new_lessons", "relabel"]
+__all__ = [
+    "apply_journal",
+    "compact_journal",
+    "has_new_lessons",
+    "journal_in",
+    "relabel",
+    "undo_lesson",
+]
 
 
 def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
     """Whether a service of a folder was taught anything that its saved tagger does not know."""
-    journal = Journal(_journal_in(folder))
+    journal = Journal(journal_in(folder))
     try:
         known = ServedTagger(tagger).applied_from(journal.identity)
         return journal.has_lessons_after(known)
@@ -24,7 +32,8 @@ def has_new_lessons(folder: str | Path, tagger: TextTagger) -> bool:
         journal.close()
 
 
-def _journal_in(folder: str | Path) -> Path:
+def journal_in(folder: str | Path) -> Path:
+    """The journal of a folder, which must be there."""
     path = Path(folder) / JOURNAL
     if not path.exists():
         raise ParameterError(f"{folder}: has no {JOURNAL}; no service was taught anything.")
@@ -39,7 +48,7 @@ def apply_journal(folder: str | Path) -> TextTagger:
     old tagger or the new one, each with its own record.
     """
     check_method(folder)
-    engine = Engine(folder, _journal_in(folder))
+    engine = Engine(folder, journal_in(folder))
     try:
         return _applied(engine)
     finally:
@@ -71,6 +80,36 @@ def relabel(
     try:
         engine.relabel(how, labels, into)
         return _applied(engine)
+    finally:
+        engine.close()
+
+
+def undo_lesson(folder: str | Path, number: int) -> str:
+    """Take a lesson back, and have services follow; says what was done.
+
+    The saved model stays as it is: what is done about a lesson that it has is a lesson too.
+    """
+    engine = Engine(folder, journal_in(folder))
+    try:
+        journal = engine.journal
+        assert isinstance(journal, Journal)  # a folder's own
+        entries = journal.lessons()
+        saved = ServedTagger(TextTagger.load(folder)).applied_from(journal.identity)
+        what = summary(found(entries, number))
+        if number > saved:
+            journal.remove(number)
+            journal.append("reload", {"by": "dxml lessons undo"})
+            return f"took lesson {number} out of the journal: {what}"
+        steps = compensation(entries, number)
+        for action, content in steps:
+            if action == "learn":
+                engine.learn(**content)
+            elif action == "forget":
+                engine.forget(content["id"])
+            else:
+                engine.relabel(**content)
+        done = "took it back" if steps else "later lessons have settled it"
+        return f"lesson {number}, {what}: {done}"
     finally:
         engine.close()
 

@@ -22,7 +22,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,11 +40,12 @@ Action = Literal["learn", "forget", "unlabel", "relabel", "reload"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: its number, the action, and the action's arguments."""
+    """One entry: its number, the action, the action's arguments, and when it was added."""
 
     number: int
     action: Action
     content: Mapping[str, Any]
+    time: float = field(default=0.0, compare=False)
 
 
 class Journal:
@@ -136,11 +137,25 @@ class Journal:
         """The first entries after this one, a thousand at most."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT number, action, content FROM lessons WHERE number > ? "
+                "SELECT number, action, content, time FROM lessons WHERE number > ? "
                 "ORDER BY number LIMIT ?",
                 (number, PAGE),
             ).fetchall()
-        return [Entry(number, action, json.loads(content)) for number, action, content in rows]
+        return [Entry(number, action, json.loads(text), at) for number, action, text, at in rows]
+
+    def lessons(self) -> list[Entry]:
+        """All entries but requests to reload, in their order."""
+        found: list[Entry] = []
+        number = 0
+        while entries := self.after(number):
+            found += [entry for entry in entries if entry.action != "reload"]
+            number = entries[-1].number
+        return found
+
+    def remove(self, number: int) -> None:
+        """Take an entry out; processes that have applied it must reload."""
+        with self._lock:
+            self._connection.execute("DELETE FROM lessons WHERE number = ?", (number,))
 
     def take_over(self, other: Journal, after: int = 0) -> int:
         """Copy the lessons of another journal that this one lacks, with their times.
