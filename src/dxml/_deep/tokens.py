@@ -26,7 +26,7 @@ class Tokens:
     ----------
     ids : int32 (n_tokens,)
     ends : int64 (n + 1,)
-        Text i is ``ids[ends[i]:ends[i + 1]]``, one token or more.
+        Text i is ``ids[ends[i]:ends[i + 1]]``, for an encoder one token or more.
     """
 
     ids: Ids
@@ -81,14 +81,16 @@ class Reader:
         A ``tokenizer.json`` of the package tokenizers.
     max_length : int
         Tokens of a text that are kept, the encoder's special ones included.
+    special : bool
+        Whether a text gets the encoder's special tokens.
     """
 
-    def __init__(self, tokenizer: str, max_length: int) -> None:
+    def __init__(self, tokenizer: str, max_length: int, *, special: bool = True) -> None:
         from tokenizers import Tokenizer
 
         if max_length < 4:
             raise ParameterError(f"max_length must be 4 tokens or more, got {max_length}.")
-        self.max_length = max_length
+        self.max_length, self._special = max_length, special
         self._tokenizer: Any = Tokenizer.from_str(tokenizer)
         padding = self._tokenizer.padding
         self._tokenizer.no_padding()
@@ -105,13 +107,17 @@ class Reader:
         return str(self._tokenizer.to_str())
 
     def read(self, texts: Sequence[str], progress: Progress = SILENT) -> Tokens:
-        """The token ids of texts; a text without any gets one that stands for nothing."""
+        """The token ids of texts.
+
+        A text without any gets one that stands for nothing, where there are special tokens.
+        """
+        nothing = [self.pad] if self._special else []
         parts = [Tokens(np.empty(0, np.int32), np.zeros(1, np.int64))]
         with progress.stage("cut texts", len(texts), "texts") as stage:
             for start in range(0, len(texts), BLOCK):
                 block = list(texts[start : start + BLOCK])
-                found = self._tokenizer.encode_batch_fast(block)
-                parts.append(Tokens.of([each.ids or [self.pad] for each in found]))
+                found = self._tokenizer.encode_batch_fast(block, add_special_tokens=self._special)
+                parts.append(Tokens.of([each.ids or nothing for each in found]))
                 stage.advance(len(block))
         return Tokens.concatenate(parts)
 

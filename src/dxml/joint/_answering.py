@@ -19,6 +19,7 @@ from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler
 from dxml._core.sparse import plain_csr
 from dxml._core.validation import check_features, check_label_ids
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import GPU_PAIRS
 from dxml.base import Classifier
@@ -30,6 +31,7 @@ from dxml.joint._past_formats import upgraded
 from dxml.joint._plan import Plan
 from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._linear import DEFAULT_C, LinearPart
+from dxml.joint.parts._vectors import VectorsPart
 from dxml.joint.parts.protocol import Part, Query
 from dxml.progress import SILENT, Progress
 from dxml.topk import TopK, topk_from_csr
@@ -51,8 +53,16 @@ class Answering(Classifier):
     mixture_: Mixture
     _ensemble: Ensemble
 
-    def _read(self, texts: Sequence[str] | None) -> Tokens | None:
-        """Texts as the encoder reads them; None where the model has none."""
+    def _read(self, texts: Sequence[str] | None) -> Texts | None:
+        """Texts as the parts read them; None where no part does."""
+        vectors = self.parts_.get(VectorsPart.name)
+        tokens = self._read_tokens(texts)
+        if texts is None or not isinstance(vectors, VectorsPart):
+            return None if tokens is None else Texts(tokens)
+        return Texts(tokens, vectors.how.read(texts, resolve_device(self.device)))
+
+    def _read_tokens(self, texts: Sequence[str] | None) -> Tokens | None:
+        """Texts as the encoder that was fine-tuned reads them; None where there is none."""
         deep = self.parts_.get(DeepPart.name)
         if texts is None or not isinstance(deep, DeepPart):
             return None
@@ -142,7 +152,7 @@ class Answering(Classifier):
             ranked.append(self._rank_rows(some, k, own))
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
 
-    def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Tokens | None) -> TopK:
+    def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Texts | None) -> TopK:
         X = self.scaler_.transform(X)
         ensemble = self._ensemble
         query = ensemble.ask(X, self._place(X.shape[0]), texts)
@@ -155,7 +165,8 @@ class Answering(Classifier):
         probability = self.mixture_.ranked(ranking.scores)
         probability[ranking.indices < 0] = 0
         alone = np.diff(X.indptr) == 0
-        if alone.any() and texts is None:  # nothing to go by but how often a label occurs
+        encoded = texts is not None and texts.tokens is not None
+        if alone.any() and not encoded:  # nothing to go by but how often a label occurs
             most = np.argsort(self._tie_place)[:k]
             ranking.indices[alone] = most
             probability[alone] = self.label_frequency_[most] / self.n_samples_

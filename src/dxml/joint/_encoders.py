@@ -10,6 +10,7 @@ from typing import Protocol
 import scipy.sparse as sp
 
 from dxml._deep.settings import DeepSettings
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import DataFormatError, ParameterError, advise
 from dxml.joint._sizes import MANY_TEXTS
@@ -31,7 +32,7 @@ class Asked(Protocol):
 def open_encoder(
     asked: Asked,
     options: Options,
-    texts: Sequence[str] | Tokens,
+    texts: Sequence[str] | Texts,
     label_texts: Sequence[str] | None,
     Y: sp.csr_matrix,
     progress: Progress,
@@ -41,23 +42,22 @@ def open_encoder(
     Options stay as they are, and there are no texts, where there is no encoder.
     """
     folder = encoder_folder(asked.encoder, options.device)
-    if folder is None:
+    if folder is None or (isinstance(texts, Texts) and texts.tokens is None):
         return options, None, None
     from dxml._deep.checkpoints import open_pretrained
 
-    if len(texts) != Y.shape[0]:
-        raise DataFormatError(f"expected a text for each of {Y.shape[0]} points, got {len(texts)}.")
     if label_texts is not None and len(label_texts) != Y.shape[1]:
         raise DataFormatError(
             f"expected a text for each of {Y.shape[1]} labels, got {len(label_texts)}."
         )
-    usual = 128 if len(texts) > MANY_TEXTS else 256
+    usual = 128 if Y.shape[0] > MANY_TEXTS else 256
     encoder = open_pretrained(folder, asked.max_tokens or usual)
-    read = texts if isinstance(texts, Tokens) else encoder.reader.read(texts, progress)
+    kept = texts.tokens if isinstance(texts, Texts) else encoder.reader.read(texts, progress)
+    assert kept is not None
     options = replace(options, encoder=encoder)
     if options.device == "cpu":
-        _check_cost(asked, options, read, Y)
-    return options, read, None if label_texts is None else encoder.reader.read(label_texts)
+        _check_cost(asked, options, kept, Y)
+    return options, kept, None if label_texts is None else encoder.reader.read(label_texts)
 
 
 def encoder_folder(encoder: str, device: str) -> Path | None:
@@ -73,21 +73,29 @@ def _check_cost(asked: Asked, options: Options, texts: Tokens, Y: sp.csr_matrix)
     """Refuse what would take a CPU longer than it may."""
     import torch
 
-    from dxml._deep.cost import training_seconds
+    from dxml._deep.cost import reading_seconds, training_seconds
 
     assert options.encoder is not None
-    settings = DeepSettings(epochs=asked.encoder_epochs)
-    minutes = training_seconds(texts, Y, settings, options.encoder, torch.device("cpu")) / 60
-    if minutes > asked.encoder_minutes:
+    settings, cpu = DeepSettings(epochs=asked.encoder_epochs), torch.device("cpu")
+    seconds = training_seconds(texts, Y, settings, options.encoder, cpu)
+    if seconds > 60 * asked.encoder_minutes:
+        reading = reading_seconds(texts, options.encoder, cpu)
         without = advise("encoder='none'", "--encoder none")
-        frozen = advise("sentences=…", "--set sentences=…")
+        frozen = advise(
+            f"encoder='none', vectors={asked.encoder!r}",
+            f"--encoder none --vectors {asked.encoder}",
+        )
+        static = advise("vectors='wordllama'", "--vectors wordllama")
         raise ParameterError(
             f"fine-tuning the encoder {asked.encoder!r} on this CPU would take about "
-            f"{_in_words(minutes)}, and encoder_minutes allows {asked.encoder_minutes:g}. "
-            f"Train on a GPU, allow more minutes, leave it out ({without}), or use it frozen, as "
-            f"features ({frozen})."
+            f"{_in_words(seconds)}, and encoder_minutes allows {asked.encoder_minutes:g}. "
+            f"Train on a GPU, allow more minutes, leave it out ({without}), use it frozen, as "
+            f"features, in about {_in_words(reading)} ({frozen}), or use static word vectors, in "
+            f"seconds ({without} with {static}, after pip install 'dxml[vectors]')."
         )
 
 
-def _in_words(minutes: float) -> str:
-    return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+def _in_words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -15,7 +15,7 @@ from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 from dxml._core.scaling import is_dense
 from dxml._core.sparse import plain_csr
 from dxml._core.storage import pack_csr
-from dxml._deep.tokens import Tokens
+from dxml._deep.texts import Texts
 from dxml.exceptions import ModelFormatError
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Space
@@ -61,7 +61,7 @@ class Ensemble:
         assert isinstance(vote, Vote)
         return vote.n_neighbors
 
-    def ask(self, X: sp.csr_matrix, device: str, texts: Tokens | None = None) -> Query:
+    def ask(self, X: sp.csr_matrix, device: str, texts: Texts | None = None) -> Query:
         """Scaled rows with their neighbours and candidate labels."""
         every = self.plan.every_label
         near = self.known.search(X, self.n_neighbors if every else self.n_candidates, device)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.sparse import plain_csr, stack_rows
-from dxml._deep.tokens import Tokens
+from dxml._deep.texts import Texts
 from dxml.joint._ensemble import Ensemble, every_pair
 from dxml.joint._mixture import Mixture
 from dxml.joint._points import Near
@@ -120,7 +120,7 @@ class Explainer:
     def __init__(self, ensemble: Ensemble, mixture: Mixture, device: str) -> None:
         self._ensemble, self._mixture, self._device = ensemble, mixture, device
 
-    def scores(self, X: sp.csr_matrix, labels: Ids, texts: Tokens | None = None) -> Floats:
+    def scores(self, X: sp.csr_matrix, labels: Ids, texts: Texts | None = None) -> Floats:
         """The mixed score of each label for each row, (n_samples, n_labels_given)."""
         said = self._said(X, self._near(X), labels, texts)
         return self._mixture.mix(said).reshape(X.shape[0], len(labels))
@@ -129,8 +129,8 @@ class Explainer:
         self,
         X: sp.csr_matrix,
         labels: Ids,
-        texts: Tokens | None = None,
-        no_text: Tokens | None = None,
+        texts: Texts | None = None,
+        no_text: Texts | None = None,
     ) -> tuple[Floats, list[dict[str, float]], list[tuple[Voter, ...]]]:
         """One row's scores of the labels, what each part adds to them, and who voted for them.
 
@@ -169,7 +169,7 @@ class Explainer:
         return tuple(sorted(found, key=lambda voter: -voter.weight))
 
     def effects(
-        self, X: sp.csr_matrix, labels: Ids, texts: Tokens | None = None
+        self, X: sp.csr_matrix, labels: Ids, texts: Texts | None = None
     ) -> tuple[npt.NDArray[np.int64], Floats]:
         """(features, their effects on each label (n_features, n_labels_given)) of one row.
 
@@ -189,7 +189,7 @@ class Explainer:
         X: sp.csr_matrix,
         without: sp.csr_matrix,
         labels: Ids,
-        texts: Tokens | None = None,
+        texts: Texts | None = None,
     ) -> Floats:
         """How much lower the labels' scores are for each row of `without` than for the one of X.
 
@@ -201,7 +201,7 @@ class Explainer:
         return scores[:1] - scores[1:]
 
     def _said(
-        self, X: sp.csr_matrix, near: Near, labels: Ids, texts: Tokens | None
+        self, X: sp.csr_matrix, near: Near, labels: Ids, texts: Texts | None
     ) -> dict[str, Floats]:
         """What the parts say of each (row, label), row by row in the order of `labels`."""
         ensemble, n = self._ensemble, X.shape[0]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
 from dxml.joint._ensemble import Ensemble, space_of, with_candidates
@@ -64,7 +65,7 @@ def fit_ensemble(
     *,
     tie_order: Ids,
     n_candidates: int | None = None,
-    texts: Tokens | None = None,
+    texts: Texts | None = None,
     label_texts: Tokens | None = None,
     progress: Progress,
 ) -> Fitted:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.validation import check_features, check_labels, check_names, is_indicator
-from dxml._deep.tokens import Tokens
+from dxml._deep.texts import Texts
+from dxml._deep.vectors import VectorRows
 from dxml.exceptions import DataFormatError
 from dxml.joint._answering import Answering
 from dxml.joint._ensemble import Ensemble
@@ -25,6 +26,7 @@ from dxml.joint._teaching import (
     widen,
 )
 from dxml.joint.parts._deep import DeepPart
+from dxml.joint.parts._vectors import VectorsPart
 from dxml.joint.parts.protocol import Options
 from dxml.progress import SILENT, Progress
 
@@ -40,7 +42,7 @@ class Teachable(Answering):
         X: Any,
         Y: Any,
         *,
-        texts: Sequence[str] | Tokens | None = None,
+        texts: Sequence[str] | Texts | None = None,
         label_texts: Sequence[str] | None = None,
         progress: Progress = SILENT,
     ) -> Self:
@@ -87,7 +89,7 @@ class Teachable(Answering):
             )
         if features.shape[0]:
             rows = self.scaler_.transform(features)
-            read, new = self._read(texts), self._read(label_texts)
+            read, new = self._read(texts), self._read_tokens(label_texts)
             self._adopt(add_points(self._ensemble, rows, labels, self._options(), read, new))
             self.label_names_ = names
         return self
@@ -172,7 +174,7 @@ class Teachable(Answering):
         renamed: int | None = None,
         label_text: str | None = None,
     ) -> Self:
-        texts = None if label_text is None else self._read([label_text])
+        texts = None if label_text is None else self._read_tokens([label_text])
         named = np.array([] if renamed is None else [renamed], dtype=np.int64)
         self._adopt(regroup(self._ensemble, self._options(), main, merged, named, texts))
         if self.label_names_ is not None:
@@ -210,8 +212,7 @@ class Teachable(Answering):
         X, Y = ensemble.known.points, ensemble.known.labels
         if self.scaler_.mean is not None and self.scaler_.spread is not None:
             X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
-        deep = ensemble.parts.get(DeepPart.name)
-        texts = deep.texts if isinstance(deep, DeepPart) else None
+        texts = _known_texts(ensemble)
         self.fit(X, Y, texts=texts, label_texts=label_texts, progress=progress)
         self.label_names_ = names
         return self
@@ -250,3 +251,11 @@ class Teachable(Answering):
                 f"got a matrix of {labels.shape[1]} columns. Give lists of names."
             )
         return labels, names
+
+
+def _known_texts(ensemble: Ensemble) -> Texts | None:
+    """The texts of the known points, as far as parts keep them."""
+    deep, vectors = (ensemble.parts.get(kind.name) for kind in (DeepPart, VectorsPart))
+    tokens = deep.texts if isinstance(deep, DeepPart) else None
+    rows = VectorRows(vectors.how, vectors.points) if isinstance(vectors, VectorsPart) else None
+    return None if tokens is None and rows is None else Texts(tokens, rows)

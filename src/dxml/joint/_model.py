@@ -22,13 +22,14 @@ from dxml._core.params import Range
 from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
 from dxml._deep.resuming import Keep
-from dxml._deep.tokens import Tokens
-from dxml.exceptions import ParameterError
+from dxml._deep.texts import Texts
+from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint._encoders import encoder_folder, open_encoder
 from dxml.joint._fitting import fit_ensemble
 from dxml.joint._held_out import MOST_FOLDS, hold_out
 from dxml.joint._learning import Teachable
 from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
+from dxml.joint._vectors import open_vectors
 from dxml.joint.parts.protocol import Options
 from dxml.progress import SILENT, Progress
 
@@ -50,7 +51,8 @@ class Joint(Teachable):
     plan_ : Plan
         The parts in use and their settings.
     parts_ : dict of Part
-        By name: "frequency", "vote", "trees", "linear", "kernel", "wide", those of the plan.
+        Those of the plan by name: "frequency", "vote", "trees", "linear", "kernel", "wide", "deep",
+        "vectors".
     mixture_ : Mixture
         The weights of the parts, and the way from a score to a probability.
     train_features_, train_labels_ : csr_matrix
@@ -133,8 +135,14 @@ class Joint(Teachable):
         max_tokens: Annotated[
             int | None,
             Range(4),
-            "of a text that the encoder reads; None: 256, or 128 for over 50,000 texts",
+            "of a text that encoder and vectors read; None: 256, or 128 for over 50,000 texts",
         ] = None,
+        vectors: Annotated[
+            str,
+            "of texts, used as they are: package or folder of static word vectors, or an encoder "
+            "as for `encoder`, frozen; none; auto: the package wordllama where it is installed, "
+            "texts are short and no encoder is fine-tuned",
+        ] = "auto",
         encoder_minutes: Annotated[
             float, Range(0), "that fine-tuning the encoder may take on a CPU, by estimate"
         ] = 30.0,
@@ -168,6 +176,7 @@ class Joint(Teachable):
         self.encoder = encoder
         self.encoder_epochs = encoder_epochs
         self.max_tokens = max_tokens
+        self.vectors = vectors
         self.encoder_minutes = encoder_minutes
         self.memory_gb = memory_gb
         self.validation_fraction = validation_fraction
@@ -180,7 +189,7 @@ class Joint(Teachable):
         X: Any,
         Y: Any,
         *,
-        texts: Sequence[str] | Tokens | None = None,
+        texts: Sequence[str] | Texts | None = None,
         label_texts: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
@@ -193,7 +202,7 @@ class Joint(Teachable):
         X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
         Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
         texts : sequence of str, optional
-            The points' texts, for the parameter `encoder`.
+            The points' texts, for the parameters `encoder` and `vectors`.
         label_texts : sequence of str, optional
             Name and description of every label, in the order of the columns.
         checkpoint : str or Path, optional
@@ -226,7 +235,7 @@ class Joint(Teachable):
         self,
         X: sp.csr_matrix,
         Y: sp.csr_matrix,
-        texts: Sequence[str] | Tokens | None,
+        texts: Sequence[str] | Texts | None,
         label_texts: Sequence[str] | None,
         keep: Keep | None,
         progress: Progress,
@@ -236,9 +245,13 @@ class Joint(Teachable):
         options = replace(self._options(), keep=keep)
         read, read_labels = None, None
         if texts is not None:
-            options, read, read_labels = open_encoder(
+            _check_texts(texts, X.shape[0])
+            options, tokens, read_labels = open_encoder(
                 self, options, texts, label_texts, Y, progress
             )
+            tuned = self.vectors == "auto" and tokens is not None
+            rows = None if tuned else open_vectors(self, texts, X, options.device, progress)
+            options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
         most_folds = 1 if slow else MOST_FOLDS
@@ -285,6 +298,11 @@ class Joint(Teachable):
             n_trees=self.n_trees,
             encoder_epochs=self.encoder_epochs,
         )
+
+
+def _check_texts(texts: Sequence[str] | Texts, n: int) -> None:
+    if not isinstance(texts, Texts) and len(texts) != n:
+        raise DataFormatError(f"expected a text for each of {n} points, got {len(texts)}.")
 
 
 def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:

@@ -41,6 +41,7 @@ PARTS = _Parts(
         "kernel": "dxml.joint.parts._kernel:KernelPart",
         "wide": "dxml.joint.parts._wide:WidePart",
         "deep": "dxml.joint.parts._deep:DeepPart",
+        "vectors": "dxml.joint.parts._vectors:VectorsPart",
         "frequency": "dxml.joint.parts._frequency:Frequency",
         "vote": "dxml.joint.parts._vote:Vote",
         "trees": "dxml.joint.parts._trees:TreesPart",

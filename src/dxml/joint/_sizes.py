@@ -12,6 +12,7 @@ __all__ = [
     "LINEAR_PAIR_BYTES",
     "MANY_TEXTS",
     "N_TREES",
+    "SHORT_TEXTS",
     "TREE_FEATURES",
     "TREE_LABELS",
     "TREE_POINTS",
@@ -41,6 +42,8 @@ DENSE_WIDTH = 256
 """Least width of the wide layer for small data of dense features on a CPU."""
 N_TREES = 3
 """Trees over the labels."""
+SHORT_TEXTS = 25
+"""Most features of a point, on average, for which static word vectors are used by default."""
 TREE_FEATURES = 25
 """Most features of a point, on average, for which trees are grown by default: short texts. With
 more they gain at P@3 and P@5 too, but double the training time of abstracts."""

@@ -10,11 +10,12 @@ linear    a label of whose points a tenth or more are new is trained on
 kernel    they get votes, and up to 1,000 known points other ones, that together fit their labels
 wide      the layer stays; a new label gets the direction of the mean of its points
 deep      the encoder stays; a new label gets the direction of the mean of its texts, and its name
+vectors   a label's mean is that of all its texts
 ========  ==========================================================================================
 
 Labels that become one: their votes are added up in the kernel, the linear head trains the new one
 on from the mean of their weights, wide layer and encoder keep a stretched mean of their rows, and
-label trees the place of the most frequent one.
+label trees the place of the most frequent one. The mean vector of their texts is that of all.
 
 The weights of the mixture stay. A point that is dropped votes no more, and a label taken off a
 point is unlearnt from it. What linear head and wide layer learnt from a dropped point stays until
@@ -41,6 +42,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.precision import pack_sparse, unpack_sparse
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._plan import PARTS, Plan
@@ -55,7 +57,7 @@ def add_points(
     X: sp.csr_matrix,
     Y: sp.csr_matrix,
     options: Options,
-    texts: Tokens | None = None,
+    texts: Texts | None = None,
     label_texts: Tokens | None = None,
 ) -> Ensemble:
     """With more points.
@@ -66,7 +68,8 @@ def add_points(
         Scaled rows.
     Y : csr_matrix of shape (n_new, n_labels), bool
         Columns beyond those that are known are new labels.
-    texts, label_texts : Tokens or None
+    texts : Texts or None
+    label_texts : Tokens or None
         Of the new points, and of the new labels, where a part reads texts.
     """
     X = unpack_sparse("new", pack_sparse("new", X, options.precision))  # as it will be read again

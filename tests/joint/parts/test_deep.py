@@ -15,6 +15,7 @@ from dxml import TextTagger
 from dxml._deep import open_pretrained
 from dxml._deep import unseen as unseen_module
 from dxml._deep.name_line import NameLine
+from dxml._deep.texts import Texts
 from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint import Joint
@@ -99,7 +100,7 @@ def test_it_proposes_labels_that_no_neighbour_has(
     deep = fitted.model.parts_["deep"]
     assert isinstance(deep, DeepPart)
     query = fitted.model._ensemble.ask(
-        fitted.model.scaler_.transform(X), "cpu", deep.head.reader.read(["a heart"])
+        fitted.model.scaler_.transform(X), "cpu", Texts(deep.head.reader.read(["a heart"]))
     )
     assert fitted.labels_.index("heart") in query.pairs.indices
 

@@ -15,6 +15,7 @@ from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.precision import Precision
 from dxml._deep.name_line import NameLine
 from dxml._deep.settings import DeepSettings
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._learners.merged_rows import merged_row
 from dxml.exceptions import DataFormatError
@@ -93,8 +94,8 @@ class DeepPart(Part):
 
         from dxml._deep.training import fit_deep
 
-        options, texts = task.options, task.texts
-        assert options.encoder is not None and texts is not None
+        options, texts = task.options, _tokens_of(task.texts)
+        assert options.encoder is not None
         epochs = settings["epochs"]
         how = _sized(replace(SETTINGS, epochs=epochs), len(texts))
         if isinstance(start, DeepPart):
@@ -124,10 +125,9 @@ class DeepPart(Part):
 
         trial = trials[0]
         part = cls.fit(trial.task, settings)
-        assert trial.texts is not None
         learnt = np.bincount(trial.task.learnt[1].indices, minlength=trial.Y.shape[1])
         device = torch.device(trial.task.options.device)
-        line = fit_name_line(part.head, trial.texts, trial.Y, learnt, device)
+        line = fit_name_line(part.head, _tokens_of(trial.texts), trial.Y, learnt, device)
         others = [cls.fit(each.task, settings) for each in trials[1:]]
         return settings, [replace(part, name_line=line), *others]
 
@@ -166,41 +166,39 @@ class DeepPart(Part):
         import torch
 
         new = np.flatnonzero(~query.known.carried & self.head.named)
-        if self.name_line is None or query.texts is None or not len(new):
+        if self.name_line is None or not len(new):
             return None
         device = torch.device(query.device)
-        found, scores = self.head.nearest_names(query.texts, size, device, among=new)
+        found, scores = self.head.nearest_names(_tokens_of(query.texts), size, device, among=new)
         return new.astype(np.int32)[found], self.name_line.probability(scores)
 
     def _hidden(self, query: Query) -> Any:
         """The hidden vectors of the query's texts, computed once."""
         import torch
 
-        if query.texts is None:
-            raise DataFormatError("this model reads texts beside features. Give texts=….")
+        tokens = _tokens_of(query.texts)
         key = f"{self.name} {id(self.head)}"
         if key not in query.computed:
             device = torch.device(query.device)
-            query.computed[key] = self.head.hidden_tensor(query.texts, device)
+            query.computed[key] = self.head.hidden_tensor(tokens, device)
         return query.computed[key]
 
     def add(self, lesson: Lesson) -> DeepPart:
         """The encoder stays. A new label gets the mean of its texts as direction, and its name."""
         import torch
 
-        if lesson.texts is None:
-            raise DataFormatError("this model reads texts beside features. Give texts=….")
+        new = _tokens_of(lesson.texts)
         n_new = lesson.after.n_labels - lesson.before.n_labels
         head = self.head
         if n_new:
             head = head.add_labels(
                 n_new,
                 name_tokens=lesson.label_texts,
-                tokens=lesson.texts,
+                tokens=new,
                 Y=lesson.Y[:, lesson.before.n_labels :],
                 device=torch.device(lesson.options.device),
             )
-        return replace(self, head=head, read=(*self.read, lesson.texts))
+        return replace(self, head=head, read=(*self.read, new))
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> DeepPart:
         return replace(self, read=(self.texts.take(np.flatnonzero(kept)),))
@@ -269,6 +267,12 @@ class DeepPart(Part):
             line = NameLine(slope, bias)
         texts = Tokens(ids.astype(np.int32), ends)
         return cls(head, (texts,), whole(config, "epochs", 1), line)
+
+
+def _tokens_of(texts: Texts | None) -> Tokens:
+    if texts is None or texts.tokens is None:
+        raise DataFormatError("this model reads texts beside features. Give texts=….")
+    return texts.tokens
 
 
 def _place_of(task: Task) -> Keep | None:

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.precision import Precision
 from dxml._core.random import spawn_seed
+from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._learners.linear_head import all_signs, label_signs
 from dxml.joint._mixture import Opinion
@@ -94,6 +95,8 @@ class Options:
     device : "cpu" or "cuda"
     encoder : Pretrained or None
         A text encoder to be fine-tuned.
+    has_vectors : bool
+        Whether texts come with vectors.
     keep : Keep or None
         Where its training stores its state.
 
@@ -114,6 +117,7 @@ class Options:
     n_trees: int | None = None
     encoder: Pretrained | None = None
     encoder_epochs: int | None = None
+    has_vectors: bool = False
     keep: Keep | None = None
 
     def seed(self, stage: str) -> int:
@@ -131,14 +135,15 @@ class Data:
     Y : csr_matrix of shape (n_samples, n_labels), bool
     negatives : csr_matrix of the shape of Y or None
         Labels of each point's neighbours, which its own are told from; None: all labels.
-    texts, label_texts : Tokens or None
+    texts : Texts or None
+    label_texts : Tokens or None
         The points' texts, and what is known of every label in words, where a part reads texts.
     """
 
     X: sp.csr_matrix
     Y: sp.csr_matrix
     negatives: sp.csr_matrix | None = None
-    texts: Tokens | None = None
+    texts: Texts | None = None
     label_texts: Tokens | None = None
 
     @cached_property
@@ -170,7 +175,7 @@ class Task:
         return "" if self.rows is None else " (validation)"
 
     @property
-    def texts(self) -> Tokens | None:
+    def texts(self) -> Texts | None:
         """The texts of the points to learn from."""
         texts = self.data.texts
         if texts is None or self.rows is None:
@@ -201,7 +206,7 @@ class Query:
         Whether they are all labels of every point, in their order.
     known : Known
     device : "cpu" or "cuda"
-    texts : Tokens or None
+    texts : Texts or None
         Of the points, where a part reads texts.
     computed : dict
         What a part has made of the points, so that it need not be made again.
@@ -213,7 +218,7 @@ class Query:
     every_label: bool
     known: Known
     device: str
-    texts: Tokens | None = None
+    texts: Texts | None = None
     computed: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -233,7 +238,7 @@ class Trial:
         The neighbours; None until the parts that decide about them are fitted.
     parts : dict
         Those fitted so far, by name.
-    texts : Tokens or None
+    texts : Texts or None
     computed : dict
         As in `Query`.
     """
@@ -244,7 +249,7 @@ class Trial:
     known: Known
     near: Near | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
-    texts: Tokens | None = None
+    texts: Texts | None = None
     computed: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def query(self, every_label: bool) -> Query:
@@ -270,7 +275,7 @@ class Lesson:
     before, after : Known
         The known points without and with the new ones, which come last.
     options : Options
-    texts : Tokens or None
+    texts : Texts or None
         Of the new points.
     label_texts : Tokens or None
         What is known of the new labels in words.
@@ -281,7 +286,7 @@ class Lesson:
     before: Known
     after: Known
     options: Options
-    texts: Tokens | None = None
+    texts: Texts | None = None
     label_texts: Tokens | None = None
 
 

@@ -1,0 +1,54 @@
+"""benchmarks/short_texts.py on tables that are made up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "short_texts.py"
+spec = spec_from_file_location("short_texts", SCRIPT)
+assert spec is not None and spec.loader is not None
+short_texts = module_from_spec(spec)
+spec.loader.exec_module(short_texts)
+
+
+def write(path: Path, n: int, seed: int) -> None:
+    """Texts of filler and one word that is their label."""
+    rng = np.random.default_rng(seed)
+    with path.open("w") as file:
+        for _ in range(n):
+            label = f"word{rng.integers(5)}"
+            words = [label, *(f"filler{i}" for i in rng.integers(0, 9, size=4))]
+            file.write(json.dumps({"text": " ".join(words), "labels": [label]}) + "\n")
+
+
+def test_rows_are_added_with_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a-train.jsonl", 400, 0)
+    write(tmp_path / "a-test.jsonl", 50, 1)
+    monkeypatch.setattr(short_texts, "HELD", 100)
+    out, table = tmp_path / "out.json", str(tmp_path / "a-train.jsonl")
+    for more in ([], ["--test"]):
+        told = ["x", table, "joint", "joint:char_ngrams=3,C=1", "--results", str(out), *more]
+        monkeypatch.setattr(sys, "argv", told)
+        short_texts.main()
+    rows = json.loads(out.read_text())["runs"]
+    assert [(row["run"], row["part"], row["learnt"], row["ranked"]) for row in rows] == [
+        ("joint", "held out", 300, 100),
+        ("joint:char_ngrams=3,C=1", "held out", 300, 100),
+        ("joint", "test", 400, 50),
+        ("joint:char_ngrams=3,C=1", "test", 400, 50),
+    ]
+    assert all(row["P@1"] == 100 and row["seconds"]["train"] > 0 for row in rows)
+    assert all({"machine", "threads", "commit", "command"} <= row.keys() for row in rows)
+
+
+def test_labels_that_were_not_learnt_are_left_out() -> None:
+    found = short_texts.indicator([["b", "z"], []], {"a": 0, "b": 1})
+    assert found.toarray().tolist() == [[False, True], [False, False]]
