@@ -16,7 +16,10 @@ class NameLine(NamedTuple):
     slope: float
     bias: float
 
+    def log_odds(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Of labels without examples; they rise with the score."""
+        return np.asarray(np.clip(self.slope * scores + self.bias, -60, 60), dtype=np.float32)
+
     def probability(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Of labels without examples; it rises with the score."""
-        odds = np.clip(self.slope * scores + self.bias, -60, 60)
-        return np.asarray(1 / (1 + np.exp(-odds)), dtype=np.float32)
+        return np.asarray(1 / (1 + np.exp(-self.log_odds(scores))), dtype=np.float32)

@@ -126,7 +126,7 @@ class Answering(Classifier):
         k : int, optional
             5 by default, or the number of labels if there are fewer.
         texts : sequence of str, optional
-            The points' texts; a model with an encoder needs them.
+            The points' texts; a model with an encoder or with vectors needs them.
         """
         if texts is None:
             return super().predict_topk(X, k, progress=progress)
@@ -187,7 +187,14 @@ class Answering(Classifier):
                 ranking = TopK(ids, np.maximum(scores, 0))
         return ranking
 
-    def predict(self, X: Any, k: int | None = None, *, threshold: float | None = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        threshold: float | None = None,
+        texts: Sequence[str] | None = None,
+    ) -> Any:
         """Labels of each point, in the form that `fit` was given.
 
         Parameters
@@ -196,6 +203,8 @@ class Answering(Classifier):
             This many labels for every point.
         threshold : float, optional
             Every label of at least this probability, out of the 100 best; it may be none.
+        texts : sequence of str, optional
+            As in `predict_topk`.
 
         By default a point gets as many labels as it should have by their probabilities: the number
         with the highest expected F1.
@@ -203,16 +212,23 @@ class Answering(Classifier):
         if k is not None:
             if threshold is not None:
                 raise ParameterError("give k or threshold, not both.")
-            return super().predict(X, k)
+            return self._decode(self.predict_topk(X, k, texts=texts))
         self._check_fitted()
-        ranking = self.predict_topk(X, min(100, self.n_labels_))
+        ranking = self.predict_topk(X, min(100, self.n_labels_), texts=texts)
         if threshold is None:
             kept = np.arange(ranking.k) < expected_number(ranking)[:, None]
         else:
             kept = ranking.scores >= threshold
         return self._decode(TopK(np.where(kept, ranking.indices, -1), ranking.scores))
 
-    def explain(self, X: Any, k: int | None = None, *, n_features: int = 10) -> list[Evidence]:
+    def explain(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        n_features: int = 10,
+        texts: Sequence[str] | None = None,
+    ) -> list[Evidence]:
         """Why the k best labels of one point are what they are; see `dxml.joint._explaining`.
 
         Parameters
@@ -222,14 +238,17 @@ class Answering(Classifier):
             5 by default, or the number of labels if there are fewer.
         n_features : int
             Features named for each label, out of the point's 50 largest; 0: none.
+        texts : sequence of one str, optional
+            The point's text; a model that reads texts needs it. Features are left out one by one
+            and the text stays: `effects` tells what its words do.
         """
         self._check_fitted()
         rows = check_features(X, self.n_features_in_)
         if rows.shape[0] != 1:
             raise DataFormatError(f"one point is explained at a time, got {rows.shape[0]} rows.")
-        best = self.predict_topk(rows, k).row(0)
+        best = self.predict_topk(rows, k, texts=texts).row(0)
         labels, probabilities = [label for label, _ in best], [p for _, p in best]
-        found = self.explain_labels(rows, labels, n_features=n_features)
+        found = self.explain_labels(rows, labels, n_features=n_features, texts=texts)
         return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
 
     def explain_labels(
@@ -245,22 +264,25 @@ class Answering(Classifier):
         read, nothing = self._read(texts), self._read([""])
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
         wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
-        scores, added, voters = explainer.added(rows, wanted, read, nothing)
-        probability = self.mixture_.probability(scores).tolist()
+        probability, added, voters = explainer.added(rows, wanted, read, nothing)
         features: list[Any] = [()] * len(labels)
         if n_features:
             names, effects = explainer.effects(rows, wanted, read)
             features = [strongest(names.tolist(), column, n_features) for column in effects.T]
         return [
-            Evidence(label, probability[i], added[i], voters[i], features[i])
+            Evidence(label, float(probability[i]), added[i], voters[i], features[i])
             for i, label in enumerate(wanted.tolist())
         ]
 
-    def score_labels(self, X: Any, labels: npt.ArrayLike) -> Floats:
+    def score_labels(
+        self, X: Any, labels: npt.ArrayLike, *, texts: Sequence[str] | None = None
+    ) -> Floats:
         """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
         self._check_fitted()
         rows = self.scaler_.transform(check_features(X, self.n_features_in_))
-        return self._explainer().scores(rows, check_label_ids(labels, self.n_labels_))
+        return self._explainer().scores(
+            rows, check_label_ids(labels, self.n_labels_), self._read(texts)
+        )
 
     def effects(
         self,

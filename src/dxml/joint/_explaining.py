@@ -14,6 +14,9 @@ A feature's **effect** is how much lower the score is where it is 0 and the othe
 they were (the row is not made longer again: evidence that is there twice would then count for
 nothing). All is computed anew: other neighbours, other votes, another score of the head. For a
 linear head alone that is its weight times the feature.
+
+A label that no known point carries is told by its name alone (`Part.unseen_scores`). Its score is
+the log-odds that the name gives, and an effect is how much lower these are.
 """
 
 from __future__ import annotations
@@ -122,8 +125,12 @@ class Explainer:
 
     def scores(self, X: sp.csr_matrix, labels: Ids, texts: Texts | None = None) -> Floats:
         """The mixed score of each label for each row, (n_samples, n_labels_given)."""
-        said = self._said(X, self._near(X), labels, texts)
-        return self._mixture.mix(said).reshape(X.shape[0], len(labels))
+        near = self._near(X)
+        mixed = self._mixture.mix(self._said(X, near, labels, texts))
+        scores = mixed.reshape(X.shape[0], len(labels))
+        for told, odds in self._by_name(X, near, labels, texts).values():
+            scores[:, told] = odds
+        return scores
 
     def added(
         self,
@@ -132,9 +139,10 @@ class Explainer:
         texts: Texts | None = None,
         no_text: Texts | None = None,
     ) -> tuple[Floats, list[dict[str, float]], list[tuple[Voter, ...]]]:
-        """One row's scores of the labels, what each part adds to them, and who voted for them.
+        """One row's probabilities of the labels, what each part adds to their scores, who voted.
 
-        `no_text` is an empty text.
+        A label without an example that is told by its name has only what the name adds. `no_text`
+        is an empty text.
         """
         near = self._near(X)
         nothing = plain_csr(X.data[:0], X.indices[:0], np.zeros_like(X.indptr), X.shape)
@@ -147,8 +155,28 @@ class Explainer:
             {name: float(terms[name][i] - unsaid[name][i]) for name in names}
             for i in range(len(labels))
         ]
+        probability = self._mixture.probability(self._mixture.mix(said))
+        empty = self._by_name(nothing, nobody, labels, no_text)
+        for part, (told, odds) in self._by_name(X, near, labels, texts).items():
+            probability[told] = 1 / (1 + np.exp(-odds[0]))
+            for i, more in zip(np.flatnonzero(told), odds[0] - empty[part][1][0], strict=True):
+                rows[i] = dict.fromkeys(names, 0.0) | {part: float(more)}
         voters = [self._voters(near, label) for label in labels.tolist()]
-        return self._mixture.mix(said), rows, voters
+        return probability, rows, voters
+
+    def _by_name(
+        self, X: sp.csr_matrix, near: Near, labels: Ids, texts: Texts | None
+    ) -> dict[str, tuple[npt.NDArray[np.bool_], Floats]]:
+        """The labels without an example that a part tells by their names, and their log-odds."""
+        known = self._ensemble.known
+        none = plain_csr(np.empty(0, bool), np.empty(0, np.int32), np.zeros(1, np.int32), (0, 0))
+        query = Query(X, near, none, False, known, self._device, texts)
+        found = {}
+        for name, part in self._ensemble.parts.items():
+            told = part.unseen_scores(query, labels)
+            if told is not None:
+                found[name] = told
+        return found
 
     def _near(self, X: sp.csr_matrix) -> Near:
         return self._ensemble.known.search(X, self._ensemble.n_neighbors, self._device)

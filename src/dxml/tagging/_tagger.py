@@ -33,6 +33,7 @@ from dxml.exceptions import (
 from dxml.joint import Joint
 from dxml.joint._explaining import strongest
 from dxml.joint.parts._deep import DeepPart
+from dxml.joint.parts._vectors import VectorsPart
 from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
 from dxml.tagging._known_texts import (
@@ -355,7 +356,8 @@ class TextTagger:
     ) -> tuple[list[str], npt.NDArray[np.float32]]:
         """The heaviest words of a text, and their effect on each label, (n_words, n_labels)."""
         weights = self.features.words(text)
-        if self.features.only_words:  # others have no effect then
+        reads = {DeepPart.name, VectorsPart.name} & set(self.model.parts_)
+        if self.features.only_words and not reads:  # others have no effect then
             weights = {word: weight for word, weight in weights.items() if weight}
         words = sorted(weights, key=lambda word: -weights[word])[:MOST_WORDS]
         shorter = [self.features.without_word(text, word) for word in words]

@@ -332,3 +332,59 @@ def test_labels_are_merged_renamed_and_deleted(
     assert part.head.names is not None
     changed = (renamed.head.names != part.head.names).any(axis=1)
     assert np.flatnonzero(changed).tolist() == [model.labels_.index("boat")]
+
+
+def test_arrays_are_predicted_and_explained_with_texts(
+    fitted: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    """`Joint` by itself answers as the tagger does, where it is given the texts."""
+    model, texts = fitted.model, planted[1].texts
+    X = fitted.features.transform(texts)
+    ranking = fitted.rank(texts, 3)
+    assert np.array_equal(model.predict_topk(X, 3, texts=texts).indices, ranking.indices)
+    three = model.predict(X, 3, texts=texts)
+    assert [set(row.indices) for row in three] == [set(row) for row in ranking.indices]
+    likely = model.predict(X, threshold=0.5, texts=texts)
+    assert (np.diff(likely.indptr) == (fitted.rank(texts, 16).scores >= 0.5).sum(axis=1)).all()
+    assert model.predict(X, texts=texts).nnz >= len(texts)
+    found = model.explain(X[:1], 3, texts=texts[:1])
+    assert [why.label for why in found] == ranking.indices[0].tolist()
+    assert [why.probability for why in found] == pytest.approx(ranking.scores[0].tolist())
+    assert all("deep" in why.added for why in found)
+    scores = model.score_labels(X[:1], [why.label for why in found], texts=texts[:1])
+    assert (np.diff(scores[0]) <= 0).all()
+    for call in (model.predict, model.explain):
+        with pytest.raises(DataFormatError, match="Give texts"):
+            call(X[:1])
+    with pytest.raises(DataFormatError, match="Give texts"):
+        model.score_labels(X[:1], [0])
+
+
+def test_labels_without_an_example_are_explained_by_their_names(
+    without_examples: TextTagger, planted: tuple[Planted, Planted]
+) -> None:
+    part = without_examples.model.parts_["deep"]
+    assert isinstance(part, DeepPart)
+    line = NameLine(1.0, -3.0)
+    without_examples.model.parts_["deep"] = replace(part, name_line=line)  # type: ignore[index]
+    try:
+        text = f"old notes on the {HIDDEN[0]}"
+        label = without_examples.labels_.index(HIDDEN[0])
+        X = without_examples.features.transform([text])
+        [why] = without_examples.model.explain_labels(X, [label], texts=[text])
+        among = np.array([label])
+        read = part.head.reader.read([text, ""])
+        scores = part.head.nearest_names(read, 1, among=among)[1][:, 0]
+        assert why.probability == pytest.approx(float(line.probability(scores[:1])[0]), abs=1e-5)
+        assert why.added["deep"] == pytest.approx(scores[0] - scores[1], abs=1e-4)
+        assert all(added == 0 for name, added in why.added.items() if name != "deep")
+        assert why.voters == ()
+        every = without_examples.explain(text, top=len(WORDS), n_words=20)
+        [told] = [each for each in every if each.name == HIDDEN[0]]
+        shorter = part.head.reader.read([text.replace(HIDDEN[0], "").strip()])
+        less = scores[0] - part.head.nearest_names(shorter, 1, among=among)[1][0, 0]
+        assert dict(told.words).get(HIDDEN[0], 0) == pytest.approx(max(less, 0), abs=1e-4)
+        known = [each for each in every if each.name not in HIDDEN]
+        assert known[0].probability > 0
+    finally:
+        without_examples.model.parts_["deep"] = part  # type: ignore[index]

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.precision import Precision
+from dxml._core.sparse import plain_csr
 from dxml._deep.name_line import NameLine
 from dxml._deep.settings import DeepSettings
 from dxml._deep.texts import Texts
@@ -171,6 +172,23 @@ class DeepPart(Part):
         device = torch.device(query.device)
         found, scores = self.head.nearest_names(_tokens_of(query.texts), size, device, among=new)
         return new.astype(np.int32)[found], self.name_line.probability(scores)
+
+    def unseen_scores(
+        self, query: Query, labels: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.bool_], Floats] | None:
+        import torch
+
+        told = ~query.known.carried[labels] & self.head.named[labels]
+        if self.name_line is None or not told.any():
+            return None
+        tokens = _tokens_of(query.texts)
+        wanted, n = labels[told], len(tokens)
+        ends = np.arange(n + 1, dtype=np.int64) * len(wanted)
+        pairs = plain_csr(
+            np.ones(n * len(wanted), bool), np.tile(wanted, n), ends, (n, self.head.n_labels)
+        )
+        scores = self.head.name_scores(tokens, pairs, torch.device(query.device))
+        return told, self.name_line.log_odds(scores.reshape(n, len(wanted)))
 
     def _hidden(self, query: Query) -> Any:
         """The hidden vectors of the query's texts, computed once."""

@@ -414,6 +414,13 @@ class Part(ABC):
         """
         return None
 
+    def unseen_scores(self, query: Query, labels: Ids) -> tuple[Mask, Floats] | None:
+        """Which of some labels it can tell without a point that carries them, and their log-odds.
+
+        The log-odds are of shape (n_samples, labels that it can tell). None: it tells none.
+        """
+        return None
+
     def add(self, lesson: Lesson) -> Part:
         """With more points."""
         return self
