@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dxml._deep.optimising import RowOptimiser, adamw, load_state, state_of
+from dxml._deep.optimising import RowOptimiser, adamw, load_state, slopes_of, state_of
 from dxml._deep.settings import DeepSettings
 from dxml._deep.shortlists import Shortlists
 from dxml._learners.logistic_loss import chunked_logistic
@@ -41,6 +41,10 @@ class LabelHead(Protocol):
         rows, columns : int64 (n_pairs,)
             Which text of the piece has which label.
         """
+        ...
+
+    def slopes(self) -> list[Tensor]:
+        """Of all pieces so far, to be changed in place; zero where there was no piece."""
         ...
 
     def clear(self) -> None:
@@ -74,6 +78,10 @@ class FullHead:
             hidden[None], self.weight[None], self.bias[None], rows, columns, self._chunk
         )
         return mean * (len(hidden) / whole)
+
+    def slopes(self) -> list[Tensor]:
+        """Of weights and biases."""
+        return slopes_of([self.weight, self.bias])
 
     def clear(self) -> None:
         """Forget the slopes."""
@@ -125,6 +133,10 @@ class ShortHead:
         loss = (F.softplus(logits) * self._stands_for).sum()
         own = rows * logits.shape[1] + self._place[columns]
         return (loss - logits.flatten()[own].sum()) / whole
+
+    def slopes(self) -> list[Tensor]:
+        """Of the shortlist's weights and biases."""
+        return slopes_of([self._some, self._some_bias])
 
     def clear(self) -> None:
         """Forget the slopes."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["RowOptimiser", "adamw", "load_state", "state_of"]
+__all__ = ["RowOptimiser", "adamw", "load_state", "slopes_of", "state_of"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 MEMORY = 0.01  # a step's least share in the mean square of a row's slopes
@@ -20,6 +20,16 @@ LEAST = 1e-8
 def adamw(groups: Iterable[Any], weight_decay: float) -> torch.optim.AdamW:
     """One launch a step on a GPU; learning rates are set before each step."""
     return torch.optim.AdamW(groups, lr=0.0, weight_decay=weight_decay, fused=True)
+
+
+def slopes_of(weights: Iterable[Tensor]) -> list[Tensor]:
+    """The slopes of each, to be changed in place; zero where nothing was computed."""
+    found = []
+    for weight in weights:
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        found.append(weight.grad)
+    return found
 
 
 def state_of(optimiser: torch.optim.Optimizer, name: str) -> Arrays:

@@ -10,17 +10,38 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import ModelFormatError, ParameterError
 
-__all__ = ["Keep", "clear_states", "read_state", "remove_run", "write_state"]
+__all__ = ["Keep", "Keeping", "clear_states", "read_state", "remove_run", "write_state"]
 
 KEPT = 2
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Keeping(Protocol):
+    """What training asks of the place where its state is stored."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two states."""
+
+    @property
+    def resume(self) -> bool:
+        """Whether to go on from the newest state."""
+
+    def write(self, step: int, run: Mapping[str, Any], arrays: Arrays) -> None:
+        """Store the state after a step."""
+
+    def read(self, same: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays] | None:
+        """The newest state of a run that was started with the same."""
+
+    def clear(self) -> None:
+        """Remove all states."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +61,18 @@ class Keep:
     folder: Path
     interval: float = 180.0
     resume: bool = False
+
+    def write(self, step: int, run: Mapping[str, Any], arrays: Arrays) -> None:
+        """As `write_state`."""
+        write_state(self.folder, step, run, arrays)
+
+    def read(self, same: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays] | None:
+        """As `read_state`."""
+        return read_state(self.folder, same)
+
+    def clear(self) -> None:
+        """As `clear_states`."""
+        clear_states(self.folder)
 
 
 def write_state(folder: Path, step: int, run: Mapping[str, Any], arrays: Arrays) -> None:

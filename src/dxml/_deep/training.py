@@ -11,9 +11,9 @@ import logging
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dxml._core.blocks import spread
 from dxml._core.random import spawn_seed
 from dxml._core.threads import threads
 from dxml._deep.applying import hidden_of, out_of_memory, threads_for
@@ -30,17 +31,18 @@ from dxml._deep.encoder import TextEncoder
 from dxml._deep.head import DeepHead, finished_head
 from dxml._deep.label_heads import FullHead, LabelHead, ShortHead
 from dxml._deep.names import name_loss
-from dxml._deep.optimising import adamw, load_state, state_of
+from dxml._deep.optimising import adamw, load_state, slopes_of, state_of
 from dxml._deep.plan import Epoch, Piece, plan_epoch
-from dxml._deep.resuming import Arrays, Keep, clear_states, read_state, write_state
+from dxml._deep.resuming import Arrays, Keep, Keeping
 from dxml._deep.searching import best_labels
 from dxml._deep.settings import DeepSettings
 from dxml._deep.shortlists import Shortlists
+from dxml._deep.together import ALONE, Together
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import DataFormatError, DxmlError, ParameterError
 from dxml.progress import SILENT, Progress, Stage
 
-__all__ = ["Trainer", "fit_deep"]
+__all__ = ["Trainer", "Work", "fit_deep", "train"]
 
 READ = 50  # steps between two looks at the loss
 BLOCK = 8192  # texts whose own hard negatives are searched for at a time
@@ -80,17 +82,57 @@ def fit_deep(
         What is said beside the name of the stage.
     """
     _check(tokens, Y, label_tokens, negatives)
-    with _own_chance(spawn_seed(seed, "deep"), device):
-        trainer = Trainer(
-            tokens, Y, settings, start, seed, device, negatives=negatives, label_tokens=label_tokens
-        )
-        trainer.run(keep, progress, note)
+    work = Work(tokens, Y, settings, start, seed, negatives, label_tokens)
+    with ExitStack() as stack:
+        if spread():
+            from dxml._deep.on_cluster import trained_on_cluster
+
+            keep = stack.enter_context(trained_on_cluster(work, keep, progress, note))
+        trainer = train(work, device, keep, SILENT if spread() else progress, note)
     reader = start.reader
     config = start.config if isinstance(start, Pretrained) else start.encoder.config
     weight, bias = trainer.head.weight.detach(), trainer.head.bias.detach()
     return finished_head(
         trainer.encoder, config, reader, weight, bias, tokens, Y, label_tokens, device, progress
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is to be trained, as `fit_deep` is given it."""
+
+    tokens: Tokens
+    Y: sp.csr_matrix
+    settings: DeepSettings
+    start: Pretrained | DeepHead
+    seed: int = 0
+    negatives: sp.csr_matrix | None = None
+    label_tokens: Tokens | None = None
+
+
+def train(
+    work: Work,
+    device: torch.device,
+    keep: Keeping | None = None,
+    progress: Progress = SILENT,
+    note: str = "",
+    together: Together = ALONE,
+) -> Trainer:
+    """All steps, or those that a stored run has left."""
+    with _own_chance(spawn_seed(work.seed, "deep"), device):
+        trainer = Trainer(
+            work.tokens,
+            work.Y,
+            work.settings,
+            work.start,
+            work.seed,
+            device,
+            negatives=work.negatives,
+            label_tokens=work.label_tokens,
+            together=together,
+        )
+        trainer.run(keep, progress, note)
+    return trainer
 
 
 class Trainer:
@@ -107,7 +149,9 @@ class Trainer:
         *,
         negatives: sp.csr_matrix | None = None,
         label_tokens: Tokens | None = None,
+        together: Together = ALONE,
     ) -> None:
+        self._together = together
         self.settings, self.device, self._seed = settings, device, seed
         self._published, self._origin = isinstance(start, Pretrained), 0
         self._tokens, self._Y, self._reader = tokens, Y, start.reader
@@ -132,12 +176,12 @@ class Trainer:
         self._total = torch.zeros((), device=device)
         self._steps_read = 0
 
-    def run(self, keep: Keep | None = None, progress: Progress = SILENT, note: str = "") -> None:
+    def run(self, keep: Keeping | None = None, progress: Progress = SILENT, note: str = "") -> None:
         """All epochs, or those that a stored run has left."""
         n, epochs = len(self._tokens), self.settings.epochs_for(len(self._tokens))
         step = stored = 0 if keep is None else self._begin(keep)
         watch = _Watch(step, self.n_steps)
-        saved = time.monotonic()
+        saved, stores = time.monotonic(), self._together.rank == 0
         with (
             threads(threads_for(self.encoder, self.settings.batch_size * 8, self.device)),
             progress.stage(f"text encoder{note}", epochs * n, "texts") as stage,
@@ -157,11 +201,11 @@ class Trainer:
                     step += 1
                     if step % READ == 0 or batch == len(order) - 1:
                         watch.tell(stage, self.mean_loss(), step, self.parts)
-                    if keep is not None and time.monotonic() - saved >= keep.interval:
+                    if stores and keep is not None and time.monotonic() - saved >= keep.interval:
                         self._store(keep, step)
                         saved, stored = time.monotonic(), step
                     stage.advance(order.bounds[batch + 1] - order.bounds[batch])
-            if keep is not None and stored != step:  # what comes after may break off too
+            if stores and keep is not None and stored != step:  # what comes after may break off too
                 self._store(keep, step)
 
     def plan(self, epoch: int) -> Epoch:
@@ -177,8 +221,14 @@ class Trainer:
         self._name_weight = self.settings.name_weight * self.settings.name_every
         if self._names is None or step % self.settings.name_every:
             self._name_weight = 0.0
-        while not self._slopes(order.pieces(batch, self.parts), len(texts)):
+        together = self._together
+        together.draw_apart(self._seed, step)
+        while not self._slopes(
+            together.share(order.pieces(batch, self.parts * together.count)), len(texts)
+        ):
             self._halve(len(texts))
+        if together.count > 1:
+            together.add([*slopes_of(self.encoder.parameters()), *self.head.slopes()])
         rate, head_rate = self.settings.rates((step + 1) / (self.n_steps + 1))
         torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), self.settings.max_norm)
         for group, each in zip(self._optimiser.param_groups, (rate, head_rate), strict=True):
@@ -189,6 +239,7 @@ class Trainer:
 
     def mean_loss(self) -> float:
         """Of the steps since it was last asked for; the host waits for the device here."""
+        self._together.add([self._total])
         total, steps = float(self._total), max(self._steps_read, 1)
         self._total.zero_()
         self._steps_read = 0
@@ -196,7 +247,7 @@ class Trainer:
 
     def _slopes(self, pieces: list[Piece], whole: int) -> bool:
         """Add up the slopes of a batch's pieces; False where memory did not suffice."""
-        losses = []
+        losses = [torch.zeros((), device=self.device)]
         try:
             for piece in pieces:
                 loss = self._loss(piece, whole)
@@ -242,14 +293,14 @@ class Trainer:
             return
         kind = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         found = []
-        for start in range(0, len(self._tokens), BLOCK):
+        for start in self._together.share(range(0, len(self._tokens), BLOCK)):
             rows = np.arange(start, min(start + BLOCK, len(self._tokens)))
             some = self._tokens.take(rows)
             hidden = hidden_of(self.encoder, some, self._pad, self.device, fast=True)
             head = self.head
             ids, _ = best_labels(hidden.to(kind), head.weight, head.bias, self.settings.own)
             found.append(ids)
-        self.head.shortlists.own = np.concatenate(found)
+        self.head.shortlists.own = np.concatenate(self._together.gather(found))
 
     def _same(self) -> dict[str, Any]:
         """What a stored run must agree in."""
@@ -265,7 +316,7 @@ class Trainer:
             "encoder": self._origin,
         }
 
-    def _store(self, keep: Keep, step: int) -> None:
+    def _store(self, keep: Keeping, step: int) -> None:
         arrays: Arrays = {"chance": torch.get_rng_state().numpy()}
         if self.device.type == "cuda":
             arrays["gpu_chance"] = torch.cuda.get_rng_state(self.device).numpy()
@@ -275,20 +326,20 @@ class Trainer:
         arrays |= {f"head.{name}": array for name, array in self.head.state().items()}
         arrays["total"] = self._total.cpu().numpy()
         run = {"step": step, "parts": self.parts, "steps_read": self._steps_read}
-        write_state(keep.folder, step, run | self._same(), arrays)
+        keep.write(step, run | self._same(), arrays)
 
-    def _begin(self, keep: Keep) -> int:
+    def _begin(self, keep: Keeping) -> int:
         """Go on from a stored state, or remove what is there; the number of steps made."""
         if self._published:
             self._origin = _checksum(self.encoder.transformer)
         if keep.resume:
             return self._resume(keep)
-        clear_states(keep.folder)
+        keep.clear()
         return 0
 
-    def _resume(self, keep: Keep) -> int:
+    def _resume(self, keep: Keeping) -> int:
         """Take up the newest stored state; the number of steps that it had made."""
-        found = read_state(keep.folder, self._same())
+        found = keep.read(self._same())
         if found is None:
             return 0
         run, arrays = found
@@ -311,7 +362,7 @@ class Trainer:
                 if name.startswith("head.")
             }
         )
-        self._total.fill_(float(arrays["total"].reshape(())))
+        self._total.fill_(float(arrays["total"].reshape(())) if self._together.rank == 0 else 0.0)
         torch.set_rng_state(torch.from_numpy(arrays["chance"]))
         if self.device.type == "cuda" and "gpu_chance" in arrays:
             torch.cuda.set_rng_state(torch.from_numpy(arrays["gpu_chance"]), self.device)
