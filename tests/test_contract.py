@@ -330,7 +330,7 @@ def test_bad_input_is_named(
     train = planted[0]
     with pytest.raises(NotFittedError, match="has not been fitted. Call fit"):
         fresh(method).predict_topk(train.X)
-    with pytest.raises(DataFormatError, match="X must have 300 features like the training data"):
+    with pytest.raises(DataFormatError, match="X has 10 features, but .* is expecting 300 feat"):
         fitted.predict_topk(train.X[:, :10])
     with pytest.raises(DataFormatError, match="k must be a whole number from 1 to .* 20, got 21"):
         fitted.predict_topk(train.X, 21)

@@ -6,7 +6,8 @@
     ├── DataFormatError      a file or array is not what it should be   (also a ValueError)
     ├── DatasetNotFoundError a data set by that name cannot be had      (also a LookupError)
     ├── ParameterError       a hyper-parameter is unknown or illegal    (also a ValueError)
-    ├── NotFittedError       predict before fit (also a ValueError and an AttributeError)
+    ├── NotFittedError       predict before fit (also a ValueError and an AttributeError, and
+    │                        scikit-learn's where that is imported)
     ├── ModelFormatError     a model folder is missing, damaged or newer (also a ValueError)
     └── ClusterError         a Ray cluster cannot be had, or lost its machines
 
@@ -17,9 +18,12 @@ another name on the command line than in Python, the place that raises gives bot
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from typing import Any
 
 __all__ = [
     "ClusterError",
@@ -32,6 +36,7 @@ __all__ = [
     "advise",
     "command_line_advice",
     "did_you_mean",
+    "not_fitted",
 ]
 
 _for_command_line: ContextVar[bool] = ContextVar("_for_command_line", default=False)
@@ -55,6 +60,23 @@ class ParameterError(DxmlError, ValueError):
 
 class NotFittedError(DxmlError, ValueError, AttributeError):
     """A prediction was asked of a model that has not been fitted."""
+
+    def __reduce__(self) -> Any:
+        return not_fitted, self.args
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """A NotFittedError that code which catches scikit-learn's catches too.
+
+    Such code has imported scikit-learn; elsewhere it is not imported for this.
+    """
+    theirs = sys.modules.get("sklearn.exceptions")
+    return NotFittedError(message) if theirs is None else _both(theirs.NotFittedError)(message)
+
+
+@cache
+def _both(theirs: type[Exception]) -> type[NotFittedError]:
+    return type(NotFittedError.__name__, (NotFittedError, theirs), {"__module__": __name__})
 
 
 class ModelFormatError(DxmlError, ValueError):

@@ -21,6 +21,11 @@ def test_any_matrix_becomes_float32_csr(kind: type) -> None:
     assert X.toarray().tolist() == [[0, 2.5, 0], [1, 0, 0]]
 
 
+def test_objects_that_are_numbers_are_features() -> None:
+    X = check_features(np.array([[0, 2.5], [True, 1]], dtype=object))
+    assert X.toarray().tolist() == [[0, 2.5], [1, 1]]
+
+
 def test_the_callers_matrix_is_left_alone() -> None:
     messy = sp.csr_matrix(
         (np.array([1, 2, 0], np.float32), np.array([1, 0, 2]), np.array([0, 3])), shape=(1, 3)
@@ -34,12 +39,16 @@ def test_the_callers_matrix_is_left_alone() -> None:
     ("X", "message"),
     [
         ([["a"]], "X must hold real numbers, got an array of <U1. Turn text into features"),
-        ([[1j, 0]], "X must hold real numbers, got an array of complex128"),
-        (sp.csr_matrix([[1j, 0]]), "X must hold real numbers, got an array of complex128"),
-        ([1.0, 2.0], r"X must have 2 dimensions \(points, features\), got 1. A single point"),
-        ([[0.0, np.nan]], "X must be finite, got nan at row 0, column 1. Replace or drop"),
+        ([[1j, 0]], "Complex data not supported: X must hold real numbers, got complex128"),
+        (sp.csr_matrix([[1j, 0]]), "Complex data not supported: .* got complex128"),
+        (np.empty((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"),
+        (
+            [1.0, 2.0],
+            r"X must have 2 dimensions \(points, features\), got 1. Reshape your d",
+        ),
+        ([[0.0, np.nan]], "X must be finite, got NaN at row 0, column 1. Replace or drop"),
         ([[0, 0], [np.inf, 0]], "X must be finite, got inf at row 1, column 0"),
-        ([[1.0]], "X must have 2 features like the training data, got 1. Use the same"),
+        ([[1.0]], "X has 1 features, but the model is expecting 2 features as input. Use"),
     ],
 )
 def test_bad_features(X: object, message: str) -> None:
@@ -84,6 +93,13 @@ def test_lists_of_the_ids_0_and_1_are_no_matrix() -> None:
         assert Y.sum(axis=1).A1.tolist() == [len(row) for row in given]
 
 
+def test_lists_of_three_zeros_and_ones_are_a_matrix() -> None:
+    matrix = [[0, 1, 0], [1, 1, 0]]
+    for given in (matrix, np.array(matrix, dtype=float).tolist(), list(np.array(matrix))):
+        Y, names = check_labels(given)
+        assert names is None and Y.toarray().astype(int).tolist() == matrix
+
+
 @pytest.mark.parametrize(
     ("Y", "message"),
     [
@@ -93,9 +109,6 @@ def test_lists_of_the_ids_0_and_1_are_no_matrix() -> None:
         ([[0], 1], "Y must be a list of label lists, got 1 at position 1"),
         ([[0, "tea"]], "labels must be all ids or all names, got a mixture of int, str"),
         ([[-1]], "label ids must not be negative, got -1"),
-        ([[0, 1, 0], [1, 1, 0]], "lists of 3 zeros and ones each, .* For a 0/1 matrix give an arr"),
-        (np.eye(4).tolist(), r"lists of 4 zeros and ones each, .* np.array\(Y, dtype=bool\)"),
-        (list(np.eye(4, dtype=bool)), "lists of 4 zeros and ones each, which would be the label i"),
         ([[True, False]], r"labels must be text or whole numbers, got True \(bool\)"),
         ([[("a", 1)]], r"text or whole numbers, got \('a', 1\) \(tuple\). Turn such labels"),
         ([["a"], [b"b"]], r"labels must be text or whole numbers, got b'b' \(bytes\)"),

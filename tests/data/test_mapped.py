@@ -97,7 +97,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     assert "X.data is missing" in damaged("X.data", None)
     assert "X.data has 3 bytes" in damaged("X.data", b"abc")
     assert "indices or row boundaries lead out of it" in damaged("X.indices", indices.tobytes())
-    assert "X must be finite, got nan at row 0" in damaged("X.data", values.tobytes())
+    assert "X must be finite, got NaN at row 0" in damaged("X.data", values.tobytes())
     assert "damaged" in damaged("data.json", b"{")
     newer = json.dumps({**header, "format": 2}).encode()
     assert "newer dxml" in damaged("data.json", newer)

@@ -135,7 +135,9 @@ def test_stages_draw_from_generators_of_their_own(data: Dataset) -> None:
 
 
 def test_two_points_are_too_few_to_choose_from() -> None:
-    with pytest.raises(DataFormatError, match="needs 2 labelled points or more, got 1. Give both"):
+    with pytest.raises(
+        DataFormatError, match="2 labelled points or more, got n_samples=1. Give both"
+    ):
         DXML(**QUICK, label_vectors="random").fit([[1.0, 0.0]], [[0, 1]])
 
 

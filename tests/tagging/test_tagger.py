@@ -332,7 +332,9 @@ def test_mistakes_are_named(fitted: TextTagger) -> None:
     cases: list[tuple[Any, Any, Any, str]] = [
         (texts, [["x"]], None, "there are 2 texts but 1 lists of labels"),
         ("a fish", [["x"]], None, "expected a list of texts, found one text"),
-        (texts, ["x", "y"], None, "a list of names as the labels of text 0, found 'x'. Put a si"),
+        (texts, [["x"], "y"], None, "a list of names as the labels of text 1, found 'y'. Put a si"),
+        (texts, None, None, "requires y to be passed, but the target y is None. Give the labels"),
+        (texts, [1.5, 2.0], None, "Unknown label type: .* got 1.5, as of a continuous quantity"),
         (
             texts,
             [["x"], [3.5]],

@@ -16,7 +16,7 @@ import math
 import types
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dxml.exceptions import ParameterError, did_you_mean
@@ -72,6 +72,8 @@ class Parameter:
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
+        if object in self.kinds:
+            return "anything"
         words = []
         if self.choices:
             words.append("one of " + ", ".join(map(repr, self.choices)))
@@ -85,6 +87,8 @@ class Parameter:
         return " or ".join(words)
 
     def accepts(self, value: Any) -> bool:
+        if object in self.kinds:
+            return True
         if value is None:
             return self.optional
         if isinstance(value, bool):
@@ -129,12 +133,23 @@ class Parameter:
 
 
 def parameters_of(estimator: type) -> dict[str, Parameter]:
-    """The hyper-parameters of an estimator class, in the order of its signature."""
+    """The hyper-parameters of an estimator class, in the order of its signature.
+
+    A subclass with a constructor of its own need not say again what is said above: a parameter
+    without a type is that of the class it derives from, and ``**settings`` stands for all of them.
+    """
     constructor: Any = inspect.unwrap(estimator.__init__)  # type: ignore[misc]
-    hints = get_type_hints(constructor, include_extras=True)
-    found = {}
+    hints = _hints(constructor)
+    found: dict[str, Parameter] = {}
     for name, argument in inspect.signature(constructor).parameters.items():
-        if name == "self":
+        if name == "self" or argument.kind is argument.VAR_POSITIONAL:
+            continue
+        if argument.kind is argument.VAR_KEYWORD:
+            found = {**_inherited(estimator, constructor), **found}
+            continue
+        if name not in hints:
+            above = _inherited(estimator, constructor).get(name, _anything(name))
+            found[name] = replace(above, default=argument.default)
             continue
         annotated = hints[name]
         extras: tuple[Any, ...] = getattr(annotated, "__metadata__", ())
@@ -156,6 +171,25 @@ def parameters_of(estimator: type) -> dict[str, Parameter]:
             help=next((extra for extra in extras if isinstance(extra, str)), ""),
         )
     return found
+
+
+def _hints(constructor: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(constructor, include_extras=True)
+    except NameError:  # types that only a type checker sees
+        return {}
+
+
+def _inherited(estimator: type, constructor: Any) -> dict[str, Parameter]:
+    """The parameters of the next class above that has another constructor."""
+    for above in estimator.__mro__[1:-1]:
+        if inspect.unwrap(above.__init__) is not constructor:  # type: ignore[misc]
+            return parameters_of(above)
+    return {}
+
+
+def _anything(name: str) -> Parameter:
+    return Parameter(name, None, (object,), (), None, "")
 
 
 def present_names(estimator: type, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ duplicates. The caller's arrays are never changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any
@@ -14,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.frames import frame_values, is_frame
 from dxml._core.sparse import canonical, indicator
 from dxml.exceptions import DataFormatError
 
 __all__ = [
+    "as_lists",
     "check_features",
     "check_k",
     "check_label_ids",
@@ -25,13 +28,16 @@ __all__ = [
     "check_names",
     "check_pair",
     "is_indicator",
+    "is_zeros_and_ones",
 ]
 
 BLOCK = 1 << 22  # values that are looked at at a time
 _NUMBERS = "buif"  # dtype kinds: bool, unsigned, int, float
 
 
-def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
+def check_features(
+    X: Any, n_features: int | None = None, model: str = "the model"
+) -> sp.csr_matrix:
     """Features as float32 CSR of shape (n_samples, n_features).
 
     Parameters
@@ -39,8 +45,14 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
     X : scipy sparse matrix, array-like or frame of shape (n_samples, n_features)
     n_features : int, optional
         The width the model was trained on.
+    model : str
+        What a message calls it.
     """
-    given = X if sp.issparse(X) else np.asarray(_frame_values(X))
+    given = X if sp.issparse(X) else _as_numbers(np.asarray(frame_values(X)))
+    if given.dtype.kind == "c":
+        raise DataFormatError(
+            f"Complex data not supported: X must hold real numbers, got {given.dtype}."
+        )
     if given.dtype.kind not in _NUMBERS:
         raise DataFormatError(
             f"X must hold real numbers, got an array of {given.dtype}. "
@@ -49,7 +61,11 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
     if given.ndim != 2:
         raise DataFormatError(
             f"X must have 2 dimensions (points, features), got {given.ndim}. "
-            "A single point is X[None, :]."
+            "Reshape your data: a single point is X[None, :]."
+        )
+    if given.shape[1] == 0:
+        raise DataFormatError(
+            f"Found array with 0 feature(s) (shape={given.shape}) while a minimum of 1 is required."
         )
     _check_places("X", given)
     with np.errstate(over="ignore"):
@@ -64,15 +80,29 @@ def check_features(X: Any, n_features: int | None = None) -> sp.csr_matrix:
                 f"column {matrix.indices[bad]}. Scale the values."
             )
         raise DataFormatError(
-            f"X must be finite, got {matrix.data[bad]} at row {row}, "
+            f"X must be finite, got {_not_finite(matrix.data[bad])} at row {row}, "
             f"column {matrix.indices[bad]}. Replace or drop such values."
         )
     if n_features is not None and matrix.shape[1] != n_features:
         raise DataFormatError(
-            f"X must have {n_features} features like the training data, got {matrix.shape[1]}. "
-            "Use the same feature space for training and prediction."
+            f"X has {matrix.shape[1]} features, but {model} is expecting {n_features} features as "
+            "input. Use the same feature space for training and prediction."
         )
     return canonical(matrix)
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Objects that are numbers as an array of them; anything else as it is."""
+    if values.dtype != object or values.ndim != 2:
+        return values
+    try:
+        return values.astype(np.float64)
+    except ValueError:
+        return values
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{value:g}"
 
 
 def _first_not_finite(values: npt.NDArray[np.float32]) -> int | None:
@@ -92,14 +122,18 @@ def check_labels(
     Parameters
     ----------
     Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a sequence of label lists
-        An indicator may be a frame too. Lists of non-negative integers are column numbers; lists
-        of texts are names, and the columns are then the sorted distinct names.
+        An indicator may be a frame too, or lists of more than two zeros and ones, equally long.
+        Lists of non-negative integers are column numbers; lists of texts are names, and the columns
+        are then the sorted distinct names.
     n_labels : int, optional
         Columns of the result where Y holds lists of integers.
     """
     if not is_indicator(Y):
-        return _from_lists(_lists(Y), n_labels)
-    Y = _frame_values(Y)
+        lists = as_lists(Y)
+        if not is_zeros_and_ones(lists):
+            return _from_lists(lists, n_labels)
+        Y = np.asarray(lists, dtype=bool)
+    Y = frame_values(Y)
     if not sp.issparse(Y) and Y.dtype.kind not in _NUMBERS:
         raise DataFormatError(
             f"a frame as Y must hold 0 and 1, a column a label, got {Y.dtype}. "
@@ -127,12 +161,12 @@ def check_labels(
 def is_indicator(Y: Any) -> bool:
     """Whether Y is a matrix, sparse, of numbers or a frame, rather than lists of labels."""
     numeric = isinstance(Y, np.ndarray) and Y.dtype.kind in _NUMBERS
-    return sp.issparse(Y) or numeric or _is_frame(Y)
+    return sp.issparse(Y) or numeric or is_frame(Y)
 
 
 def check_names(Y: Any) -> list[list[str]]:
     """Lists of names, for a model whose labels have names."""
-    lists = _lists(Y)
+    lists = as_lists(Y)
     labels, names = _from_lists(lists)
     if names is None and labels.nnz:
         raise DataFormatError(
@@ -181,7 +215,8 @@ def check_k(k: int, n_labels: int, name: str = "k") -> int:
     return int(k)
 
 
-def _lists(Y: Iterable[Any]) -> list[list[Any]]:
+def as_lists(Y: Iterable[Any]) -> list[list[Any]]:
+    """The labels of each point as a list."""
     lists = []
     for i, row in enumerate(Y):
         if isinstance(row, str | bytes) or not hasattr(row, "__iter__"):
@@ -196,11 +231,6 @@ def _lists(Y: Iterable[Any]) -> list[list[Any]]:
 def _from_lists(
     lists: list[list[Any]], n_labels: int | None = None
 ) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
-    if _is_indicator_of_lists(lists):
-        raise DataFormatError(
-            f"Y is lists of {len(lists[0])} zeros and ones each, which would be the label ids "
-            "0 and 1. For a 0/1 matrix give an array, e.g. np.array(Y, dtype=bool)."
-        )
     flat = [label for row in lists for label in row]
     names: npt.NDArray[Any] | None = None
     if _are_ids(flat):
@@ -231,32 +261,17 @@ def _are_ids(labels: list[Any]) -> bool:
     return not names
 
 
-def _is_indicator_of_lists(lists: list[list[Any]]) -> bool:
-    """Whether rows are as long as each other, of 0 and 1 alone, and too long for two ids."""
-    width = len(lists[0]) if lists else 0
+def is_zeros_and_ones(rows: Any, least: int = 3) -> bool:
+    """Whether rows are as long as each other, of 0 and 1 alone, and of `least` or more.
+
+    Lists of two may be the ids of two labels.
+    """
+    width = len(rows[0]) if len(rows) else 0
     return (
-        width > 2
-        and all(len(row) == width for row in lists)
-        and all(isinstance(x, Real | np.bool_) and x in (0, 1) for row in lists for x in row)
+        width >= least
+        and all(len(row) == width for row in rows)
+        and all(isinstance(x, Real | np.bool_) and x in (0, 1) for row in rows for x in row)
     )
-
-
-def _is_frame(table: Any) -> bool:
-    """Whether it is a frame of pandas or polars."""
-    return hasattr(table, "to_numpy") and hasattr(table, "columns")
-
-
-def _frame_values(table: Any) -> Any:
-    """A frame as an array, of numbers if its columns are; anything else as it is."""
-    if not _is_frame(table):
-        return table
-    values = table.to_numpy()
-    if values.dtype == object:  # mixed column types, such as int and bool
-        try:
-            return values.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-    return values
 
 
 def _check_places(name: str, matrix: Any) -> None:

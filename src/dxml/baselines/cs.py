@@ -178,7 +178,7 @@ class CompressedSensing(Classifier):
         offset = label_offset(np.zeros(self.n_labels_), self.label_frequency_)
         self.scores_ = LowRankScores(encoder, A, offset)
         mean = self.label_frequency_.sum() / self.n_samples_
-        self.sparsity_ = self.sparsity or max(5, round(float(mean)))
+        self.sparsity_ = min(self.sparsity or max(5, round(float(mean))), self.n_labels_)
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
         X = self.scaler_.transform(X)

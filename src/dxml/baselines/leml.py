@@ -97,6 +97,12 @@ class LEML(Classifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @property
+    def n_iter_(self) -> int:
+        """Rounds that were made."""
+        self._check_fitted()
+        return len(self.history_)
+
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self.scaler_ = fit_scaler(X, self.scaling)
         with progress.stage("features"):

@@ -265,6 +265,12 @@ class SLEEC(Classifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @property
+    def n_iter_(self) -> int:
+        """Steps of singular value projection that were made: all."""
+        self._check_fitted()
+        return self.max_iter
+
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         labelled = np.diff(Y.indptr) > 0
         X, Y = X[labelled], Y[labelled]

@@ -18,7 +18,7 @@ from dxml._core.device import resolve_device
 from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler
 from dxml._core.sparse import plain_csr
-from dxml._core.validation import check_features, check_label_ids
+from dxml._core.validation import check_label_ids
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import GPU_PAIRS
@@ -39,6 +39,7 @@ from dxml.topk import TopK, topk_from_csr
 __all__ = ["Answering"]
 
 PAIRS = 1 << 22  # pairs scored at a time
+LEAST = np.float32(1e-6)  # probability of a label, and of its absence
 
 Floats = npt.NDArray[np.float32]
 
@@ -128,13 +129,12 @@ class Answering(Classifier):
         texts : sequence of str, optional
             The points' texts; a model with an encoder or with vectors needs them.
         """
-        if texts is None:
-            return super().predict_topk(X, k, progress=progress)
-        if len(texts) != X.shape[0]:
+        rows = self._checked(X)
+        if texts is not None and len(texts) != rows.shape[0]:
             raise DataFormatError(
-                f"expected a text for each of {X.shape[0]} points, got {len(texts)}."
+                f"expected a text for each of {rows.shape[0]} points, got {len(texts)}."
             )
-        return self._in_batches(X, k, texts, progress)
+        return self._in_batches(rows, k, texts, progress)
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
         return self._rank_texts(X, k, None)
@@ -207,19 +207,40 @@ class Answering(Classifier):
             As in `predict_topk`.
 
         By default a point gets as many labels as it should have by their probabilities: the number
-        with the highest expected F1.
+        with the highest expected F1. Where `fit` had one label a point, it is the most probable.
         """
         if k is not None:
             if threshold is not None:
                 raise ParameterError("give k or threshold, not both.")
             return self._decode(self.predict_topk(X, k, texts=texts))
         self._check_fitted()
+        if threshold is None and self.target_.form == "values":
+            return self._best_values(self.predict_topk(X, 1, texts=texts))
         ranking = self.predict_topk(X, min(100, self.n_labels_), texts=texts)
         if threshold is None:
-            kept = np.arange(ranking.k) < expected_number(ranking)[:, None]
-        else:
-            kept = ranking.scores >= threshold
-        return self._decode(TopK(np.where(kept, ranking.indices, -1), ranking.scores))
+            return self._decode(self.expected_best(ranking))
+        return self._decode(ranking.at_least(threshold))
+
+    @staticmethod
+    def expected_best(ranking: TopK) -> TopK:
+        """As many labels of each point as have the highest expected F1."""
+        kept = np.arange(ranking.k) < expected_number(ranking)[:, None]
+        return TopK(np.where(kept, ranking.indices, np.int32(-1)), ranking.scores)
+
+    def predict_proba(self, X: Any, *, texts: Sequence[str] | None = None) -> Floats:
+        """The probability of every label, float32 of shape (n_samples, n_labels).
+
+        Where `fit` had one label a point, the probabilities of a point add up to 1. Labels that
+        were not ranked have almost none. Many labels of many points take much memory:
+        `predict_topk` gives the best. A model with an encoder needs the points' `texts`.
+        """
+        scores = np.clip(super()._all_scores(X, texts), LEAST, 1 - LEAST)
+        if self.target_.form == "values":
+            scores /= scores.sum(axis=1, keepdims=True)
+        return scores
+
+    def _all_scores(self, X: Any, texts: Sequence[str] | None = None) -> Floats:
+        return self.predict_proba(X, texts=texts)
 
     def explain(
         self,
@@ -242,13 +263,12 @@ class Answering(Classifier):
             The point's text; a model that reads texts needs it. Features are left out one by one
             and the text stays: `effects` tells what its words do.
         """
-        self._check_fitted()
-        rows = check_features(X, self.n_features_in_)
+        rows = self._checked(X)
         if rows.shape[0] != 1:
             raise DataFormatError(f"one point is explained at a time, got {rows.shape[0]} rows.")
-        best = self.predict_topk(rows, k, texts=texts).row(0)
+        best = self._in_batches(rows, k, texts).row(0)
         labels, probabilities = [label for label, _ in best], [p for _, p in best]
-        found = self.explain_labels(rows, labels, n_features=n_features, texts=texts)
+        found = self._explained(rows, labels, n_features, texts)
         return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
 
     def explain_labels(
@@ -260,9 +280,17 @@ class Answering(Classifier):
         texts: Sequence[str] | None = None,
     ) -> list[Evidence]:
         """As `explain`, for the labels that are asked about."""
-        self._check_fitted()
+        return self._explained(self._checked(X), labels, n_features, texts)
+
+    def _explained(
+        self,
+        rows: sp.csr_matrix,
+        labels: Sequence[int],
+        n_features: int,
+        texts: Sequence[str] | None = None,
+    ) -> list[Evidence]:
         read, nothing = self._read(texts), self._read([""])
-        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        rows = self.scaler_.transform(rows)
         wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
         probability, added, voters = explainer.added(rows, wanted, read, nothing)
         features: list[Any] = [()] * len(labels)
@@ -278,8 +306,7 @@ class Answering(Classifier):
         self, X: Any, labels: npt.ArrayLike, *, texts: Sequence[str] | None = None
     ) -> Floats:
         """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
-        self._check_fitted()
-        rows = self.scaler_.transform(check_features(X, self.n_features_in_))
+        rows = self.scaler_.transform(self._checked(X))
         return self._explainer().scores(
             rows, check_label_ids(labels, self.n_labels_), self._read(texts)
         )
@@ -307,10 +334,7 @@ class Answering(Classifier):
         -------
         float32 array of shape (n, n_labels_given)
         """
-        self._check_fitted()
-        row, rows = (
-            self.scaler_.transform(check_features(x, self.n_features_in_)) for x in (X, without)
-        )
+        row, rows = (self.scaler_.transform(self._checked(x)) for x in (X, without))
         if self.scaler_.rows:
             products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)

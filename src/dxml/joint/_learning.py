@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.validation import check_features, check_labels, check_names, is_indicator
+from dxml._core.targets import encode_target, names_in
+from dxml._core.validation import check_labels
 from dxml._deep.texts import Texts
 from dxml._deep.vectors import VectorRows
 from dxml.exceptions import DataFormatError
@@ -31,6 +32,9 @@ from dxml.joint.parts.protocol import Options
 from dxml.progress import SILENT, Progress
 
 __all__ = ["Teachable"]
+
+GIVEN = ("label_names_", "feature_names_in_", "target_")
+"""What `fit` reads off the forms of X and Y."""
 
 
 class Teachable(Answering):
@@ -61,6 +65,7 @@ class Teachable(Answering):
         X: Any,
         Y: Any,
         *,
+        classes: Any = None,
         texts: Sequence[str] | None = None,
         label_texts: Sequence[str] | None = None,
     ) -> Self:
@@ -75,12 +80,14 @@ class Teachable(Answering):
         X : scipy sparse matrix or array of shape (n_new, n_features)
         Y : 0/1 indicator of shape (n_new, n_labels or more), or a list of label lists
             Columns, ids or names that the model does not know are new labels.
+        classes : ignored
+            scikit-learn's tools give it; labels may be new at any time.
         texts, label_texts : sequence of str, optional
             Of the new points, and of the new labels, as in `fit`.
         """
         if not hasattr(self, "n_labels_"):
             return self.fit(X, Y, texts=texts, label_texts=label_texts)
-        features = check_features(X, self.n_features_in_)
+        features = self._checked(X)
         labels, names = self._grown_labels(Y)
         if features.shape[0] != labels.shape[0]:
             raise DataFormatError(
@@ -110,6 +117,7 @@ class Teachable(Answering):
                 "they spread. Train it anew with them, or with scaling='rows'."
             )
         if n_features > self.n_features_in_:
+            vars(self).pop("feature_names_in_", None)  # the new ones have none
             self._ensemble = widen(self._ensemble, n_features)
             self.n_features_in_ = n_features
         return self
@@ -208,13 +216,14 @@ class Teachable(Answering):
     ) -> Self:
         """Train all parts again, on all the points that are known now."""
         self._check_fitted()
-        ensemble, names = self._ensemble.without_holes(), self.label_names_
+        ensemble = self._ensemble.without_holes()
         X, Y = ensemble.known.points, ensemble.known.labels
+        kept = {name: vars(self)[name] for name in GIVEN if name in vars(self)}
         if self.scaler_.mean is not None and self.scaler_.spread is not None:
             X = sp.csr_matrix(X.toarray() * self.scaler_.spread + self.scaler_.mean)
         texts = _known_texts(ensemble)
         self.fit(X, Y, texts=texts, label_texts=label_texts, progress=progress)
-        self.label_names_ = names
+        vars(self).update(kept)
         return self
 
     def _adopt(self, ensemble: Ensemble) -> None:
@@ -233,12 +242,10 @@ class Teachable(Answering):
     def _grown_labels(self, Y: Any) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
         """Labels in this model's columns and new ones after them, and the names of all."""
         names = self.label_names_
-        if names is not None and not is_indicator(Y):
-            lists = check_names(Y)
-            new = sorted({name for row in lists for name in row} - set(names.tolist()))
+        if names is not None:
+            new = sorted(names_in(Y) - set(names.tolist()))
             names = np.asarray([*names.tolist(), *new])
-            column = {name: i for i, name in enumerate(names.tolist())}
-            Y = [[column[name] for name in row] for row in lists]
+            Y = encode_target(Y, names)
         labels, unknown = check_labels(Y, self.n_labels_ if names is None else len(names))
         if unknown is not None or labels.shape[1] < self.n_labels_:
             raise DataFormatError(

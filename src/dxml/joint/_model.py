@@ -224,6 +224,12 @@ class Joint(Teachable):
         return self._fit_by(fit, X, Y, progress)
 
     @property
+    def n_iter_(self) -> int:
+        """Passes of the linear head that were made: all."""
+        self._check_fitted()
+        return self.max_iter
+
+    @property
     def reads_texts(self) -> bool:
         """Whether `fit` with texts trains an encoder."""
         return encoder_folder(self.encoder, resolve_device(self.device)) is not None

@@ -246,7 +246,8 @@ class DXML(Classifier):
         )
 
         dim = self.dim or (300 if self.n_labels_ >= MIN_LABELS_LARGE else 100)
-        if self.label_vectors == "random":
+        alone = self.target_.form == "values" and self.label_graph is None  # no two share a point
+        if self.label_vectors == "random" or alone:
             self.isolated_labels_ = np.empty(0, dtype=np.int32)
             seed = spawn_seed(self.random_state, "vectors")
             return random_label_vectors(self.n_labels_, dim, seed)
@@ -332,7 +333,7 @@ class DXML(Classifier):
         if len(kept) == 0:
             raise DataFormatError(
                 f"choosing n_neighbors and n_partitions needs 2 labelled points or more, "
-                f"got {X.shape[0]}. Give both, or more points."
+                f"got n_samples={X.shape[0]}. Give both, or more points."
             )
         X_kept, Y_kept, Y_held = X[kept], Y[kept], Y[held]
         encoder, _ = self._train(X_kept, targets[kept], "encoder (validation)", progress)

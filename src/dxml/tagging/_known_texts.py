@@ -18,6 +18,8 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.listed import Listed, Strings
 from dxml._core.sparse import indicator
+from dxml._core.targets import Target, as_values, read_target
+from dxml._core.validation import is_indicator
 from dxml.exceptions import DataFormatError
 from dxml.text._strings import pack_strings
 
@@ -28,6 +30,7 @@ __all__ = [
     "checked_pair",
     "first_line",
     "indicator_of",
+    "label_rows",
 ]
 
 TITLE = 120  # characters of a title
@@ -80,18 +83,41 @@ def first_line(text: str) -> str:
 
 
 def checked_pair(
-    texts: Sequence[str], labels: Iterable[Iterable[str]]
-) -> tuple[list[str], list[list[str]]]:
-    """Texts and their labels' names, as many of the one as of the other."""
+    texts: Sequence[str], labels: Any
+) -> tuple[list[str], list[list[str]], list[str], Target]:
+    """Texts and their labels' names, as many of the one as of the other; then as `label_rows`."""
     if isinstance(texts, str):
         raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
-    texts, rows = list(texts), checked_names(labels)
+    rows, columns, target = label_rows(labels)
+    texts = list(texts)
     if len(texts) != len(rows):
         raise DataFormatError(
             f"there are {len(texts)} texts but {len(rows)} lists of labels. "
             "Give one list for each text."
         )
-    return texts, rows
+    return texts, rows, columns, target
+
+
+def label_rows(labels: Any) -> tuple[list[list[str]], list[str], Target]:
+    """A list of names for each text, names whose order is given, and the form of the labels.
+
+    The order of names is given by the columns of a 0/1 matrix and by the values of a 1-D array.
+    """
+    if labels is None:
+        raise DataFormatError(
+            "fit requires y to be passed, but the target y is None. Give the labels of the texts."
+        )
+    labels = labels if hasattr(labels, "__len__") or sp.issparse(labels) else list(labels)
+    if as_values(labels) is None and not is_indicator(labels):
+        return checked_names(labels), [], Target("lists", "str")
+    matrix, columns, target = read_target(labels)
+    names = range(matrix.shape[1]) if columns is None else columns.tolist()
+    found = [_name(name if isinstance(name, str) else int(name), 0) for name in names]
+    ends = zip(matrix.indptr, matrix.indptr[1:], strict=False)
+    rows = [[found[label] for label in matrix.indices[start:end]] for start, end in ends]
+    if target.form == "values":
+        target = Target("values", "str" if isinstance(names[0], str) else "int64")
+    return rows, found, target
 
 
 def checked_names(labels: Iterable[Iterable[str]]) -> list[list[str]]:

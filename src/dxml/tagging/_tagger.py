@@ -22,13 +22,14 @@ from dxml._core.estimator import unfitted
 from dxml._core.listed import Listed
 from dxml._core.params import Parameter, parameters_of, present_names
 from dxml._core.storage import read_folder, write_folder
+from dxml._core.targets import Target
 from dxml.exceptions import (
     DataFormatError,
     ModelFormatError,
-    NotFittedError,
     ParameterError,
     advise,
     did_you_mean,
+    not_fitted,
 )
 from dxml.joint import Joint
 from dxml.joint._explaining import strongest
@@ -36,6 +37,7 @@ from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._vectors import VectorsPart
 from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
+from dxml.tagging._classifying import Classifying
 from dxml.tagging._known_texts import (
     KnownTexts,
     checked_ids,
@@ -43,6 +45,7 @@ from dxml.tagging._known_texts import (
     checked_pair,
     first_line,
     indicator_of,
+    label_rows,
 )
 from dxml.tagging._tags import Explanation, Neighbour, Tag, Tags
 from dxml.tagging._thesaurus import (
@@ -81,7 +84,7 @@ class AppliedLessons:
     number: int
 
 
-class TextTagger:
+class TextTagger(Classifying):
     """Tags texts with the labels that texts like them carry.
 
     Parameters
@@ -98,6 +101,10 @@ class TextTagger:
         Where the table of the training texts had them; the command line keeps it here.
     thesaurus : Thesaurus or None
         Descriptions and parents of labels; see `describe`.
+    classes_ : array of shape (n_labels,)
+        The labels, in the order of the columns of `predict_proba`.
+    target : Target
+        The form of the labels that `fit` was given, which `predict` gives too.
     applied_lessons : AppliedLessons or None
         The lessons of a service that need not be applied to it again; see `dxml.tagging._journal`.
 
@@ -120,6 +127,7 @@ class TextTagger:
         self.columns: Columns | None = None
         self.thesaurus: Thesaurus | None = None
         self.applied_lessons: AppliedLessons | None = None
+        self.target = Target("lists", "str")
         self._points: KnownTexts | None = None
 
     @staticmethod
@@ -128,15 +136,15 @@ class TextTagger:
         both = {**parameters_of(TextFeatures), **parameters_of(Joint)}
         return {name: parameter for name, parameter in both.items() if name not in _FIXED}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All settings, given or by default; `deep` makes no difference."""
-        both = {**self.features.get_params(), **self.model.get_params()}
-        return {name: value for name, value in both.items() if name not in _FIXED}
-
     def __repr__(self) -> str:
         known = {name: parameter.default for name, parameter in self.parameters().items()}
-        given = {name: value for name, value in self.get_params().items() if value != known[name]}
-        return f"TextTagger({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        given = {
+            name: value
+            for name, value in self.get_params().items()
+            if name not in known or value != known[name]
+        }
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"{type(self).__name__}({shown})"
 
     @property
     def labels_(self) -> tuple[str, ...]:
@@ -163,7 +171,7 @@ class TextTagger:
     def fit(
         self,
         texts: Sequence[str],
-        labels: Iterable[Iterable[str]],
+        labels: Iterable[Iterable[str]] | Any,
         *,
         ids: Sequence[str] | None = None,
         label_info: Any = None,
@@ -179,6 +187,8 @@ class TextTagger:
         ----------
         texts : sequence of str
         labels : a list of names for each text; it may be empty
+            One name or number for each text will do too, and a 0/1 matrix of shape
+            (n_texts, n_labels); the names of a frame's columns are those of the labels.
         ids : sequence of str, optional
             What to call the texts in explanations, each by another name; "0", "1", … by default.
         label_info : path, frame, dict of lists or Thesaurus, optional
@@ -196,16 +206,19 @@ class TextTagger:
         progress : Progress
             Hears of the long steps.
         """
-        texts, rows = checked_pair(texts, labels)
+        texts, rows, columns, target = checked_pair(texts, labels)
         ids = checked_ids(ids, len(texts), ())
         thesaurus = None if label_info is None else read_thesaurus(label_info)
         if learn_descriptions and thesaurus is None:
             raise ParameterError("learn_descriptions needs label_info, a table with descriptions.")
         rows = _in_vocabulary(rows, thesaurus, strict)
+        if thesaurus is not None:
+            [columns] = thesaurus.resolved([columns])
         described = thesaurus.as_texts(rows, FEW) if thesaurus and learn_descriptions else {}
         more = [f"label:{name}" for name in described]
         checked_ids([*ids, *more], len(ids) + len(more), ())
-        names = sorted(set().union(*rows, _named_only(thesaurus, self.model)))
+        named = set().union(*rows, _named_only(thesaurus, self.model))
+        names = [*columns, *sorted(named.difference(columns))]
         features, model = unfitted(self.features), unfitted(self.model)  # nothing changes by halves
         timer = StageTimer(progress)
         X = features.fit_transform([*texts, *described.values()], progress=timer)
@@ -221,7 +234,7 @@ class TextTagger:
         )
         model.seconds_ = timer.seconds | model.seconds_
         self.features, self.model, self._points = features, model, points
-        self.thesaurus, self.applied_lessons = thesaurus, None
+        self.thesaurus, self.applied_lessons, self.target = thesaurus, None, target
         if described:  # after the fit: probabilities are those of real texts
             own = [[name] for name in described]
             self._learn(features, X[len(texts) :], list(described.values()), own, more)
@@ -396,7 +409,7 @@ class TextTagger:
         texts, labels, ids
             As in `fit`; ids go on from the number of texts by default.
         """
-        texts, rows = checked_pair(texts, labels)
+        texts, rows, *_ = checked_pair(texts, labels)
         ids = checked_ids(ids, len(texts), self._known.ids)
         features, X = self.features.grow_transform(texts)
         self._learn(features, X, texts, self._by_name(rows), ids)
@@ -556,18 +569,12 @@ class TextTagger:
             raise ParameterError(f"there is no text with the id {id!r}.")
         return row
 
-    def label_names(self, labels: Iterable[Iterable[str]]) -> list[list[str]]:
+    def label_names(self, labels: Iterable[Iterable[str]] | Any) -> list[list[str]]:
         """Labels by their names, where a vocabulary calls them otherwise too."""
-        return self._by_name(checked_names(labels))
+        return self._by_name(label_rows(labels)[0])
 
     def _by_name(self, rows: list[list[str]]) -> list[list[str]]:
         return rows if self.thesaurus is None else self.thesaurus.resolved(rows)
-
-    def encode_labels(self, labels: Iterable[Iterable[str]]) -> sp.csr_matrix:
-        """Names as a 0/1 indicator of the model's columns; unknown names are left out."""
-        names = self._known.names
-        rows = [[name for name in row if name in names] for row in self.label_names(labels)]
-        return indicator_of(rows, names)
 
     def unknown_labels(self, labels: Iterable[Iterable[str]]) -> tuple[list[str], sp.csr_matrix]:
         """The names that no label has, and a 0/1 indicator of them, a column a name."""
@@ -598,6 +605,7 @@ class TextTagger:
         config = {
             "method": TAGGER,
             "text": self.features.saved_params(),
+            "target": self.target.state(),
             "columns": None if self.columns is None else asdict(self.columns),
             "lessons": None if self.applied_lessons is None else asdict(self.applied_lessons),
             "model": config,
@@ -630,6 +638,8 @@ class TextTagger:
                 raise ValueError("the words must be as many as the model's features")
             tagger._points = KnownTexts.from_arrays(arrays, model.n_labels_, model.n_samples_)
             tagger.thesaurus = Thesaurus.from_arrays(arrays)
+            if (target := config.get("target")) is not None:
+                tagger.target = Target.from_state(target, has_names=True)
             if (columns := config["columns"]) is not None:
                 tagger.columns = _checked_columns(columns)
             if (lessons := config.get("lessons")) is not None:
@@ -640,7 +650,7 @@ class TextTagger:
     @property
     def _known(self) -> KnownTexts:
         if self._points is None:
-            raise NotFittedError(
+            raise not_fitted(
                 "this TextTagger has not been fitted. Call fit(texts, labels) or load(folder)."
             )
         return self._points

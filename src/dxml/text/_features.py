@@ -42,7 +42,7 @@ from scipy.sparse import csr_matrix, hstack
 from dxml._core.arrays import Arrays
 from dxml._core.estimator import Estimator
 from dxml._core.params import Range, check_params
-from dxml.exceptions import DataFormatError, NotFittedError, ParameterError, advise
+from dxml.exceptions import DataFormatError, ParameterError, advise, not_fitted
 from dxml.progress import SILENT, Progress
 from dxml.text._counting import (
     Vocabulary,
@@ -325,7 +325,7 @@ class TextFeatures(Estimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "idf_"):
-            raise NotFittedError("this TextFeatures has not been fitted. Call fit(texts) first.")
+            raise not_fitted("this TextFeatures has not been fitted. Call fit(texts) first.")
 
     def _check_kinds(self) -> None:
         if not self.tfidf and self.sentences is None:
