@@ -306,7 +306,8 @@ class Answering(Classifier):
         self, X: Any, labels: npt.ArrayLike, *, texts: Sequence[str] | None = None
     ) -> Floats:
         """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
-        rows = self.scaler_.transform(self._checked(X))
+        rows = self._checked(X)
+        rows = self.scaler_.transform(rows)
         return self._explainer().scores(
             rows, check_label_ids(labels, self.n_labels_), self._read(texts)
         )
@@ -334,7 +335,8 @@ class Answering(Classifier):
         -------
         float32 array of shape (n, n_labels_given)
         """
-        row, rows = (self.scaler_.transform(self._checked(x)) for x in (X, without))
+        row, rows = self._checked(X), self._checked(without)
+        row, rows = self.scaler_.transform(row), self.scaler_.transform(rows)
         if self.scaler_.rows:
             products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
