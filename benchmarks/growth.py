@@ -41,7 +41,7 @@ def measure(method: str, shape: dict[str, int]) -> dict[str, float]:
     """Fit once in this process, after a fit of tiny data that compiles."""
     from dxml.bench._machine import peak_bytes
     from dxml.data import make_planted
-    from dxml.data._twins import make_documents
+    from dxml.data._documents import make_documents
     from dxml.methods import method_class
 
     tiny = make_planted(200, 60, 12, labels_per_point=2, features_per_point=10)

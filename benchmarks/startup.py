@@ -20,6 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from earlier import checked_out
+
 ROOT = Path(__file__).parents[1]
 BEFORE = "9c90d8e"
 PORT = 8769
@@ -136,14 +138,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/startup.json")
     given = parser.parse_args()
-    with TemporaryDirectory() as name:
-        old = Path(name) / "before"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "-q", "--detach", str(old), given.before], check=True)
-        try:
-            found = compare(given.model.resolve(), old, given.runs)
-        finally:
-            subprocess.run([*git, "remove", "--force", str(old)], check=True)
+    with checked_out(given.before) as old:
+        found = compare(given.model.resolve(), old, given.runs)
     show(found)
     stored = {
         "before": given.before,

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dxml._core.random_numba import below, next_bits, seeded, shuffle, star, unit, xorshift
+from dxml._core.random_numba import (
+    below,
+    next_bits,
+    seeded,
+    shuffle,
+    star,
+    unit,
+    weighted,
+    xorshift,
+)
 
 LAST = np.uint64(2**64 - 1)
 
@@ -57,3 +66,10 @@ def test_a_shuffle_keeps_the_rest_and_finds_every_order() -> None:
         assert values[3:].tolist() == [3, 4] and sorted(values) == [0, 1, 2, 3, 4]
         orders.add(tuple(values[:3].tolist()))
     assert len(orders) == 6
+
+
+def test_weighted_by_hand() -> None:
+    """Weights 1, 0, 3, 4, of which all or the middle two are drawn from."""
+    ends = np.cumsum([1.0, 0, 3, 4])
+    assert [weighted(u, ends, 0, 4) for u in (0, 0.124, 0.126, 0.49, 0.51, 1)] == [0, 0, 2, 2, 3, 3]
+    assert [weighted(u, ends, 1, 3) for u in (0, 0.5, 1)] == [2, 2, 2]

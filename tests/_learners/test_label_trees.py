@@ -14,7 +14,7 @@ from dxml._core.packed import Packed
 from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
 from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree, tree_signs
-from dxml._learners.linear_head import fit_linear
+from dxml._learners.linear_training import fit_linear
 from dxml.data import Dataset, make_planted
 
 HAND = TreeShape(np.array([-1, 0, 0, 1, 1], np.int32), np.array([3, 4, 2, -1, 2], np.int32))

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 
-from dxml._learners import linear_head
-from dxml._learners.linear_head import fit_linear, label_signs
+from dxml._learners import linear_training
+from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_training import fit_linear
 from dxml.data import make_planted
 
 LONG = 400  # passes, enough for both to arrive
@@ -43,7 +44,7 @@ def run(device: str, **settings: object) -> tuple[npt.NDArray[np.float32], npt.N
 
 @pytest.mark.gpu
 def test_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_head, "TOL", np.float32(1e-5))
+    monkeypatch.setattr(linear_training, "TOL", np.float32(1e-5))
     weights, duals = run("cuda", C=2.0, max_iter=LONG)
     wanted, wanted_duals = run("cpu", C=2.0, max_iter=LONG)
     X, signs = task()
@@ -56,12 +57,12 @@ def test_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.gpu
 def test_labels_of_many_points_are_trained_by_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_head, "TOL", np.float32(1e-5))
+    monkeypatch.setattr(linear_training, "TOL", np.float32(1e-5))
     X, signs = task()
     alone, _ = fit_linear(X, signs, prune=0.0, max_iter=LONG)
     sizes = np.diff(signs.indptr)
     some = np.flatnonzero(sizes > np.median(sizes))
-    monkeypatch.setattr(linear_head, "labels_for_cpu", lambda *_: some)
+    monkeypatch.setattr(linear_training, "labels_for_cpu", lambda *_: some)
     _, duals = fit_linear(X, signs, prune=0.0, max_iter=5, device="cuda")
     head, _ = fit_linear(X, signs, prune=0.0, duals=duals, max_iter=LONG, device="cuda")
     assert 0 < len(some) < len(sizes)

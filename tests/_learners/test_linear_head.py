@@ -13,8 +13,11 @@ from scipy.optimize import minimize
 from dxml._core.packed import Packed
 from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
-from dxml._learners import linear_head as module
-from dxml._learners.linear_head import LinearHead, all_signs, fit_linear, label_signs
+from dxml._learners import linear_head as scoring
+from dxml._learners import linear_training as module
+from dxml._learners.linear_head import LinearHead
+from dxml._learners.linear_signs import all_signs, label_signs
+from dxml._learners.linear_training import fit_linear
 from dxml.data import make_planted
 from dxml.progress import StageTimer
 
@@ -371,7 +374,7 @@ def test_numpy_scores_what_compiled_code_scores(monkeypatch: pytest.MonkeyPatch)
         wanted = pairs[:, : each.n_labels].tocsr()
         found = []
         for spared in (False, True):
-            monkeypatch.setattr(module, "spare", lambda n, it=spared: it)
+            monkeypatch.setattr(scoring, "spare", lambda n, it=spared: it)
             found.append((each.scores(X, wanted), each.all_scores(X)))
         assert np.array_equal(found[0][0], found[1][0])
         assert np.array_equal(found[0][1], found[1][1])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dxml._cli import app
 from dxml._core.cluster import RayCluster
-from dxml._learners import linear_head
+from dxml._learners import linear_training
 from dxml._neighbors import cosine
 from dxml.joint import Joint
 from dxml.text import _counting
@@ -45,7 +45,7 @@ def test_train_predict_and_evaluate(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cosine, "SEARCHED", 40)
-    monkeypatch.setattr(linear_head, "BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(linear_training, "BLOCK_BYTES", 50_000)
     monkeypatch.setattr(_counting, "BLOCK", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
     table = write_texts(tmp_path / "texts.jsonl", 240)

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from dxml._core.blocks import running_on
 from dxml._core.cluster import RayCluster
-from dxml._learners import linear_head
-from dxml._learners.linear_head import fit_linear, label_signs
+from dxml._learners import linear_training
+from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_training import fit_linear
 from dxml._neighbors import cosine
 from dxml._neighbors.cosine import Neighbours, unit_rows
 from dxml.data import make_planted
@@ -32,7 +33,7 @@ Arrays = list[np.ndarray]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that little data makes many of them."""
     monkeypatch.setattr(cosine, "SEARCHED", 40)
-    monkeypatch.setattr(linear_head, "BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(linear_training, "BLOCK_BYTES", 50_000)
     monkeypatch.setattr(_counting, "BLOCK", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
 

@@ -8,7 +8,9 @@ import pytest
 from dxml import evaluate
 from dxml.baselines.knn import KNN
 from dxml.data import Dataset, lookup, make_twin, train_test
-from dxml.data._twins import TRAITS, Traits, _chances_to_be_lost, _label_shares, make_documents
+from dxml.data._documents import make_documents
+from dxml.data._label_law import chances_to_be_lost, label_shares
+from dxml.data._traits import TRAITS, Traits
 from dxml.exceptions import ParameterError
 
 
@@ -35,15 +37,15 @@ def test_same_seed_same_data(documents: Dataset) -> None:
 
 
 def test_label_shares_add_up_and_fall_from_the_head() -> None:
-    shares = _label_shares(5000, 6.0, 0.3, 1e-5)
+    shares = label_shares(5000, 6.0, 0.3, 1e-5)
     assert shares.sum() == pytest.approx(6.0)
     assert shares[0] == pytest.approx(0.3) and shares[-1] == pytest.approx(1e-5)
     assert (np.diff(shares) <= 0).all()
 
 
 def test_lost_labels_are_rare_ones_and_as_many_as_asked_for() -> None:
-    shares = _label_shares(5000, 6.0, 0.3, 1e-5)
-    lost = _chances_to_be_lost(shares, 100_000, 0.2, (0.55, 1.5))
+    shares = label_shares(5000, 6.0, 0.3, 1e-5)
+    lost = chances_to_be_lost(shares, 100_000, 0.2, (0.55, 1.5))
     true = shares / (1 - lost)
     assert (true * lost).sum() / true.sum() == pytest.approx(0.2, abs=1e-6)
     assert lost[0] < 0.05 < 0.4 < lost[-1]

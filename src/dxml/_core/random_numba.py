@@ -13,7 +13,18 @@ import numpy.typing as npt
 
 from dxml._core.compiled import compiled
 
-__all__ = ["GOLDEN", "below", "mix", "next_bits", "seeded", "shuffle", "star", "unit", "xorshift"]
+__all__ = [
+    "GOLDEN",
+    "below",
+    "mix",
+    "next_bits",
+    "seeded",
+    "shuffle",
+    "star",
+    "unit",
+    "weighted",
+    "xorshift",
+]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
 
@@ -66,6 +77,15 @@ def unit(bits: np.uint64) -> float:
 def below(bits: np.uint64, n: int) -> int:
     """A whole number in 0..n - 1, all alike to within n / 2⁵³."""
     return min(int(unit(bits) * n), n - 1)
+
+
+@compiled()
+def weighted(u: float, ends: npt.NDArray[np.float64], first: int, stop: int) -> int:
+    """A number in first..stop - 1 for a uniform one in [0, 1); `ends` are cumulative weights."""
+    low = ends[first - 1] if first > 0 else 0.0
+    at = low + u * (ends[stop - 1] - low)
+    place: int = first + np.searchsorted(ends[first:stop], at, side="right")
+    return min(place, stop - 1)
 
 
 @compiled()

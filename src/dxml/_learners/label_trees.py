@@ -29,7 +29,7 @@ from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr, value_at
 from dxml._core.sparse import ranges, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
-from dxml._learners.linear_head import fit_linear
+from dxml._learners.linear_training import fit_linear
 from dxml._neighbors.cosine import unit_rows
 from dxml.progress import SILENT, Progress
 
@@ -158,7 +158,7 @@ def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
 def tree_signs(Y: sp.csr_matrix, shape: TreeShape) -> sp.csr_matrix:
     """The points that each classifier learns from, (n_nodes + n_labels, n_samples), int8.
 
-    As `dxml._learners.linear_head.label_signs`: 1 for the points of the node or label, -1 for the
+    As `dxml._learners.linear_signs.label_signs`: 1 for the points of the node or label, -1 for the
     others of the parent or leaf. The root has none.
     """
     n_nodes, n_labels = shape.n_nodes, shape.n_labels
@@ -376,7 +376,7 @@ def fit_tree(
     max_iter : int
         Passes over a classifier's points, at most.
     rows, duals : arrays, optional
-        As in `dxml._learners.linear_head.fit_linear`.
+        As in `dxml._learners.linear_training.fit_linear`.
     """
     ones = np.ones((X.shape[0], 1), dtype=np.float32)  # the bias is the weight of one more feature
     head, ended = fit_linear(

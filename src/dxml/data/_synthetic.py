@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from dxml._core.compiled import compiled
 from dxml._core.random import spawn, spawn_seed
-from dxml._core.random_numba import below, star, unit, xorshift
+from dxml._core.random_numba import below, star, unit, weighted, xorshift
 from dxml.data._dataset import Dataset
 from dxml.exceptions import ParameterError
 
@@ -43,11 +43,7 @@ def _below(state: NDArray[np.uint64], n: int) -> int:
 
 @compiled()
 def _draw(state: NDArray[np.uint64], ends: NDArray[np.float64], first: int, stop: int) -> int:
-    """Draw an index in first..stop - 1; `ends` are the cumulative probabilities."""
-    low = ends[first - 1] if first > 0 else 0.0
-    u = low + _uniform(state) * (ends[stop - 1] - low)
-    position: int = first + np.searchsorted(ends[first:stop], u, side="right")
-    return min(position, stop - 1)
+    return weighted(_uniform(state), ends, first, stop)
 
 
 @compiled()

@@ -15,8 +15,8 @@ from typing import Any
 from dxml.exceptions import DataFormatError, advise
 from dxml.tagging._skos import is_rdf, read_skos
 from dxml.tagging._thesaurus import Thesaurus, check_parents, short_uris
+from dxml.text._bad_rows import Row
 from dxml.text._files import open_text, plain_suffix
-from dxml.text._rows import Row
 from dxml.text._tables import Cells, WrongType, open_rows, split_labels
 
 __all__ = ["read_thesaurus"]

@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
+from dxml.text._bad_rows import Row, check_columns
 from dxml.text._files import COMPRESSIONS, check_file
-from dxml.text._rows import Row, check_columns
 
 __all__ = ["read_excel", "read_frame", "read_parquet"]
 

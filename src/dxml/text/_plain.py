@@ -11,8 +11,9 @@ from pathlib import Path
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
+from dxml.text._bad_rows import Row
 from dxml.text._files import STDIN, plain_suffix
-from dxml.text._rows import Row, read_text
+from dxml.text._rows import read_text
 
 __all__ = ["is_plain", "read_plain"]
 

@@ -1,0 +1,44 @@
+"""Rows that cannot be read, and columns that are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dxml.exceptions import DataFormatError, advise, did_you_mean
+
+__all__ = ["Problems", "Row", "check_columns"]
+
+Row = dict[str, Any]
+_MAX_MESSAGES = 5  # messages kept about skipped rows
+
+
+class Problems:
+    """Bad rows: the first raises an error, or all are counted and a few messages kept."""
+
+    def __init__(self, skip: bool = False) -> None:
+        self.skip = skip
+        self.count = 0
+        self.messages: list[str] = []
+
+    def add(self, where: str, what: str) -> None:
+        """Raise ``{where}: {what}.``, or count it."""
+        message = f"{where}: {what}."
+        if not self.skip:
+            option = advise("skip_bad_rows=True", "--skip-bad-rows")
+            raise DataFormatError(f"{message} Or leave such rows out with {option}.")
+        self.count += 1
+        if len(self.messages) < _MAX_MESSAGES:
+            self.messages.append(message)
+
+
+def check_columns(where: str, wanted: tuple[str, ...], present: list[str]) -> None:
+    """Every wanted column must be there, and once."""
+    for name in wanted:
+        if name not in present:
+            raise DataFormatError(
+                f"{where}: there is no column {name!r}{did_you_mean(name, present)}"
+            )
+        if present.count(name) > 1:
+            raise DataFormatError(
+                f"{where}: there is more than one column {name!r}. Rename all but one."
+            )
