@@ -38,7 +38,7 @@ def test_every_route_is_told(client: TestClient, spec: dict[str, Any]) -> None:
     routes = {
         (method.lower(), route.path.replace(":path}", "}"))
         for route in app.routes
-        for method in route.methods - {"HEAD"}
+        for method in getattr(route, "methods", set()) - {"HEAD"}  # a router of its own has none
     }
     told = {(method, path) for method, path, _ in operations(spec)}
     assert told <= routes

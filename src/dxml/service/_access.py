@@ -20,7 +20,7 @@ from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
 from dxml.service._limits import App, Message, Receive, Send, refuse
 
-__all__ = ["HostCheck", "check_token", "check_write", "host_name", "is_loopback"]
+__all__ = ["HostCheck", "check_json", "check_token", "check_write", "host_name", "is_loopback"]
 
 ANY = "*"  # allows every name
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
@@ -64,6 +64,17 @@ def check_token(host: str, token: str | None) -> None:
         raise ParameterError(
             f"others can reach {host}, and could teach the model. "
             "Give --token, or DXML_TOKEN in the environment, or serve on 127.0.0.1."
+        )
+
+
+def check_json(headers: Mapping[str, str]) -> None:
+    """Refuse content types that a form on any web page could send."""
+    given = headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise ServiceError(
+            "unsupported_type",
+            "this needs the header 'Content-Type: application/json', "
+            f"got {given[:80] or 'none'!r}. With curl, use --json for -d.",
         )
 
 

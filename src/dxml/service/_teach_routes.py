@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI, Request, Response
 
 from dxml.service import _schemas as schemas
+from dxml.service._access import check_json
 from dxml.service._answers import JSONAnswer
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
@@ -58,14 +59,7 @@ def add_teach_routes(app: FastAPI, service: Service) -> None:
 
 
 def _json_only(request: Request) -> None:
-    """Refuse content types that a form on any web page could send."""
-    given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != "application/json":
-        raise ServiceError(
-            "unsupported_type",
-            "this needs the header 'Content-Type: application/json', "
-            f"got {given[:80] or 'none'!r}. With curl, use --json for -d.",
-        )
+    check_json(request.headers)
 
 
 def _check_lesson(request: schemas.LearnRequest, limits: Limits) -> None:

@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from dxml import __version__
 from dxml.service._access import HostCheck
 from dxml.service._admin_routes import add_admin_routes
+from dxml.service._annif import annif_routes
 from dxml.service._engine import Engine
 from dxml.service._error_answers import add_error_answers
 from dxml.service._limits import BodyLimit, Limits
@@ -74,5 +75,6 @@ def create_app(
     add_predict_routes(app, service)
     add_teach_routes(app, service)
     add_admin_routes(app, service)
+    app.include_router(annif_routes(service))
     add_pages(app, service.maps)
     return app

@@ -1,0 +1,133 @@
+"""Annif's interface: asked by Annif's own client, and by hand where that is too polite."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from annif_client import AnnifClient
+
+from dxml.service.app import create_app
+from dxml.tagging import TextTagger
+
+from .conftest import TestClient, client_of, make_texts, wait_until
+
+URIS = {"Fishery": "http://x.org/v/1", "Kitchen": "http://x.org/v/2"}
+
+
+@pytest.fixture(scope="module")
+def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger of subjects, two of which have a URI."""
+    texts, labels = make_texts(80)
+    table = {"name": list(URIS), "uri": list(URIS.values()), "notation": ["597", ""]}
+    tagger = TextTagger(device="cpu", candidates="nearest", width=0)
+    tagger.fit(texts, labels, label_info=table)
+    return tagger.save(tmp_path_factory.mktemp("annif") / "subjects")
+
+
+@pytest.fixture
+def annif(subjects: Path) -> Iterator[AnnifClient]:
+    """Annif's client, and a service at a port of this machine."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    app = create_app(subjects, journal=subjects.parent / "journal.sqlite")
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    wait_until(lambda: server.started)
+    yield AnnifClient(f"http://127.0.0.1:{listening.getsockname()[1]}/v1/")
+    server.should_exit = True
+    thread.join()
+    listening.close()
+
+
+def test_annifs_client_asks_and_teaches(annif: AnnifClient) -> None:
+    assert "dxml" in annif.api_info["title"]
+    [project] = annif.projects
+    assert (project["project_id"], project["is_trained"]) == ("subjects", True)
+    assert annif.get_project("subjects") == project
+    best, *others = annif.suggest("subjects", "herring in a net", limit=3)
+    assert best["label"] == "Fishery" and best["score"] > 0.5
+    assert (best["uri"], best["notation"]) == ("http://x.org/v/1", "597")
+    assert len(others) == 2 and all(best["score"] >= each["score"] for each in others)
+    roads = annif.suggest("subjects", "asphalt and gravel", limit=1)[0]
+    assert roads == {**roads, "uri": "Roads", "label": "Roads", "notation": None}
+    assert len(annif.suggest("subjects", "herring", threshold=0.5)) == 1
+    documents = [{"text": "opera violin", "document_id": "a"}, {"text": "soup and salt"}]
+    first, second = annif.suggest_batch("subjects", documents, limit=1)
+    assert (first["document_id"], first["results"][0]["label"]) == ("a", "Music")
+    assert (second["document_id"], second["results"][0]["label"]) == (None, "Kitchen")
+    lesson = {"text": "zebra", "subjects": [{"uri": "http://x.org/v/2"}, {"label": "Zoo"}]}
+    assert annif.learn("subjects", [lesson]).status_code == 204
+    found = {each["label"] for each in annif.suggest("subjects", "zebra", limit=2)}
+    assert found == {"Kitchen", "Zoo"}, "the URI meant a subject of the vocabulary"
+    with pytest.raises(ValueError, match="Project 'other' not found"):
+        annif.suggest("other", "text")
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "status", "detail"),
+    [
+        ("suggest", {"data": {"limit": "3"}}, 400, "the field 'text' is missing."),
+        (
+            "suggest",
+            {"data": {"text": "a", "limit": "x"}},
+            400,
+            "limit must be a number from 0 to 1000.",
+        ),
+        (
+            "suggest-batch?threshold=2",
+            {"json": {"documents": [{"text": "a"}]}},
+            400,
+            "threshold must be a number from 0 to 1.",
+        ),
+        ("suggest-batch", {"content": b"{"}, 400, "the body is no JSON."),
+        ("suggest-batch", {"json": [1]}, 400, "expected a list of documents, each with a 'text'."),
+        ("learn", {"json": [{"text": "a"}]}, 400, "expected a list of 'subjects' with each docum"),
+        (
+            "learn",
+            {"json": [{"text": "a", "subjects": [{}]}]},
+            400,
+            "expected a 'uri' or a",
+        ),
+        (
+            "learn",
+            {"content": b"[]"},
+            415,
+            "this needs the header 'Content-Type",
+        ),
+        ("suggest", {"data": {"text": "a" * 100_001}}, 413, "a text may have 100,000 characters"),
+    ],
+)
+def test_errors_have_annifs_shape(
+    client: TestClient, path: str, sent: dict[str, object], status: int, detail: str
+) -> None:
+    answer = client.post(f"/v1/projects/tags/{path}", **sent)  # type: ignore[arg-type]
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["status"] == status and said["detail"].startswith(detail), said
+
+
+def test_others_may_ask_but_not_teach(model: Path, trained_joint: Path) -> None:
+    lesson = [{"text": "zebra", "subjects": [{"label": "Zoo"}]}]
+    with client_of(model, host="a.org", peer="10.0.0.1", token="secret") as client:
+        assert client.post("/v1/projects/tags/suggest", data={"text": "herring"}).status_code == 200
+        refused = client.post("/v1/projects/tags/learn", json=lesson)
+        assert refused.status_code == 401
+        key = {"Authorization": "Bearer secret"}
+        done = client.post("/v1/projects/tags/learn", json=lesson, headers=key)
+        assert done.status_code == 204 and done.content == b""
+    with client_of(trained_joint) as client:
+        answer = client.post("/v1/projects/m/suggest", data={"text": "herring"})
+        assert answer.status_code == 409
+
+
+def test_nothing_is_answered_to_nothing(client: TestClient) -> None:
+    asked = client.post("/v1/projects/tags/suggest", data={"text": "herring", "limit": "0"})
+    assert asked.json() == {"results": []}
+    assert client.post("/v1/projects/tags/suggest-batch", json={"documents": []}).json() == []
+    assert client.post("/v1/projects/tags/learn", json=[]).status_code == 204
