@@ -86,6 +86,7 @@ docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, fro
 	$(BIN)/dxml bench report
 	$(BIN)/python benchmarks/readme.py
 	$(BIN)/python benchmarks/teaching.py --page
+	$(BIN)/python benchmarks/deep_page.py
 	$(BIN)/python benchmarks/large_twins.py --page
 	$(BIN)/python benchmarks/twins.py --page
 	$(BIN)/python benchmarks/ray_scaling.py --page

@@ -1,0 +1,117 @@
+"""The measured tables of docs/guide/deep.md, from what is stored.
+
+    python benchmarks/deep_page.py
+
+Scores of test points are those of ``dxml bench run deep`` and ``dxml bench run joint``, labels
+without examples those of ``benchmarks/deep_names.py``, many labels those of ``deep_scale.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dxml.bench._machine import machine_name
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "deep.md"
+NAMES = {"pubmed-mesh": "PubMed-MeSH", "tibkat-gnd": "TIBKAT-GND"}
+
+
+def read_lines(name: str) -> list[dict[str, Any]]:
+    """A stored record a line."""
+    text = (RESULTS / name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_scores() -> str:
+    """P, PSP and ECE of test points, with the encoder and without."""
+    out = ["| data | method | P@1 / 3 / 5 | PSP@1 / 3 / 5 | ECE@1, ECE@5 | training | where |"]
+    out.append("|---|---|---|---|---|---|---|")
+    for experiment in ("joint", "deep"):
+        summary = json.loads((RESULTS / f"{experiment}.json").read_text("utf-8"))
+        for row in summary["rows"]:
+            on_gpu = row["devices"] == ["cuda"]
+            if row["dataset"] not in NAMES or not row["runs"] or not on_gpu or row["study"]:
+                continue
+            scores = {name: value["mean"] for name, value in row["scores"].items()}
+            cells = [
+                NAMES[row["dataset"]],
+                "with the encoder" if experiment == "deep" else "Joint",
+                " / ".join(f"{scores[f'P@{k}']:.2f}" for k in (1, 3, 5)),
+                " / ".join(f"{scores[f'PSP@{k}']:.2f}" for k in (1, 3, 5)),
+                f"{scores['ECE@1']:.2f}, {scores['ECE@5']:.2f}",
+                f"{row['seconds']['train']['mean']:.0f} s",
+                f"{row['machines'][0]}, commit {summary['commits'][-1][:7]}",
+            ]
+            out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out[:2] + sorted(out[2:])) + "\n"
+
+
+def names() -> str:
+    """Labels that no training text carried, by their names."""
+    rows = {
+        "of the hidden labels alone: names read by the encoder": "names read, among hidden labels",
+        "of the hidden labels alone: words of text and name": "words of names, among hidden labels",
+        "all labels, texts with a hidden one: hidden ones left out": "all labels of texts that "
+        "carry one, ranked without hidden labels",
+        "all labels, texts with a hidden one: ranked with them": "all labels of texts that carry "
+        "one, with them, by the model itself",
+        "all labels, other texts: hidden ones left out": "all labels of texts that carry none, "
+        "ranked without hidden labels",
+        "all labels, other texts: ranked with them": "all labels of texts that carry none, "
+        "with them, by the model itself",
+    }
+    stored = {line["options"]["data"]: line for line in read_lines("deep-names.jsonl")}
+    out = ["| | " + " | ".join(f"{NAMES[data]}, P@1 / 3 / 5 | recall@5" for data in stored) + " |"]
+    out.append("|---" * (1 + 2 * len(stored)) + "|")
+    for what, key in rows.items():
+        cells = [what]
+        for line in stored.values():
+            precision, recall = line["scores"][f"{key}: P@k"], line["scores"][f"{key}: recall@k"]
+            cells += [" / ".join(f"{value:.1f}" for value in precision), f"{recall[2]:.1f}"]
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out) + "\n"
+
+
+def rare() -> str:
+    """Labels that were not hidden, with names and without."""
+    out = ["| data | names | P@1 / 3 / 5 | PSP@1 / 3 / 5 | macro recall@1 / 3 / 5 |"]
+    out.append("|---|---|---|---|---|")
+    for line in read_lines("deep-names.jsonl"):
+        for how, ending in (("read", ""), ("not read", ", trained without names")):
+            cells = [NAMES[line["options"]["data"]], how]
+            for measure in ("P", "PSP", "macro recall"):
+                found = line["scores"][f"other labels: {measure}@k{ending}"]
+                cells.append(" / ".join(f"{value:.2f}" for value in found))
+            out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out) + "\n"
+
+
+def scale() -> str:
+    """Memory and time with very many labels."""
+    line = read_lines("deep-scale.jsonl")[-1]
+    return (
+        f"With {line['labels']:,} labels and {line['texts']:,} generated texts, training took "
+        f"{line['training, seconds']:g} s and {line['peak memory of the GPU, GiB']:g} GiB of the "
+        f"GPU's memory; the head's weights alone are {line['head in float32, GiB']:g} GiB\n"
+        f"({machine_name(line['machine'])}, commit {line['commit']}).\n"
+    )
+
+
+TABLES = {"test scores": test_scores, "names": names, "rare labels": rare, "scale": scale}
+
+
+def write_page(page: Path = PAGE) -> None:
+    """Put the tables into the page, each between its two marks."""
+    text = page.read_text("utf-8")
+    for name, make in TABLES.items():
+        mark = f"<!-- {name} -->\n"
+        before, rest = text.split(mark)
+        text = before + mark + make() + "<!-- end -->" + rest.split("<!-- end -->", 1)[1]
+    page.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
