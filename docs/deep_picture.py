@@ -14,23 +14,25 @@ from typing import Any
 from dxml.plots import save
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "deep-experiments"
+RESULTS = ROOT / "benchmarks" / "results"
 PICTURE = ROOT / "docs" / "guide" / "pictures" / "deep.svg"
 KS = (1, 3, 5)
 WITHOUT, WITH = "Joint", "Joint with a text encoder"
 COLOURS = {WITHOUT: "#0072B2", WITH: "#D55E00"}
 HATCHES = {WITHOUT: "", WITH: "//"}
-RUNS = {
-    "PubMed-MeSH": {WITHOUT: ("pubmed.jsonl", 0), WITH: ("pubmed.jsonl", 1)},
-    "TIBKAT-GND": {WITHOUT: ("tibkat-without.jsonl", 0), WITH: ("tibkat.jsonl", 0)},
-}
-"""The file and the line of each run."""
+EXPERIMENTS = {WITHOUT: "joint", WITH: "deep"}
+DATA = {"PubMed-MeSH": "pubmed-mesh", "TIBKAT-GND": "tibkat-gnd"}
 
 
-def run(file: str, line: int) -> dict[str, Any]:
-    """One stored run."""
-    found: dict[str, Any] = json.loads((RESULTS / file).read_text("utf-8").splitlines()[line])
-    return found
+def scores(experiment: str, data: str) -> list[float]:
+    """P@1, 3 and 5 of the stored run on a GPU."""
+    rows = json.loads((RESULTS / f"{experiment}.json").read_text("utf-8"))["rows"]
+    found = [
+        row
+        for row in rows
+        if (row["dataset"], row["devices"], row["study"]) == (data, ["cuda"], None)
+    ]
+    return [found[0]["scores"][f"P@{k}"]["mean"] for k in KS]
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class DeepPicture:
     def numbers(self) -> dict[str, Any]:
         """P@1, 3 and 5 in percent, by data set and method."""
         return {
-            data: {name: [run(*place)[f"P@{k}"] for k in KS] for name, place in runs.items()}
-            for data, runs in RUNS.items()
+            title: {name: scores(experiment, data) for name, experiment in EXPERIMENTS.items()}
+            for title, data in DATA.items()
         }
 
     def paint(self, plt: Any) -> Any:
