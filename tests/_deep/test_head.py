@@ -11,6 +11,7 @@ import torch
 from dxml._core.arrays import Arrays
 from dxml._core.storage import read_folder, write_folder
 from dxml._deep import DeepHead, Pretrained, Tokens, applying, fit_deep, open_pretrained
+from dxml._deep.precision import quickest_here
 from dxml._deep.searching import best_labels, pair_scores
 from dxml.exceptions import DataFormatError
 
@@ -163,7 +164,7 @@ def test_predicting_halves_batches_that_do_not_fit(
     head, train = trained
     tokens = train.tokens.take(np.arange(20))
     expected = head.all_scores(tokens)
-    network = head.encoder.on(CPU)
+    network = head._network(CPU)
     forward, tried = network.forward, []
 
     def limited(ids: torch.Tensor, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,7 +174,7 @@ def test_predicting_halves_batches_that_do_not_fit(
         return forward(ids, real)
 
     monkeypatch.setattr(network, "forward", limited)
-    assert np.abs(head.all_scores(tokens) - expected).max() < 1e-5
+    assert np.abs(head.all_scores(tokens) - expected).max() < 1e-4
     assert max(tried) == 20 and sum(size for size in tried if size <= 3) == 20
     monkeypatch.setattr(network, "forward", lambda *_: (_ for _ in ()).throw(
         applying.out_of_memory("none at all")))  # fmt: skip
@@ -198,6 +199,38 @@ def test_quicker_arithmetic_agrees_with_float32(
     head, train = trained
     tokens = train.tokens.take(np.arange(60))
     quick = DeepHead.from_arrays(Arrays(head.arrays()), precision=precision)  # type: ignore[arg-type]
-    ours, exact = quick.all_scores(tokens), head.all_scores(tokens)
+    plain = DeepHead.from_arrays(Arrays(head.arrays()), precision="float32")
+    ours, exact = quick.all_scores(tokens), plain.all_scores(tokens)
     assert 0 < np.abs(ours - exact).max() < within
     assert (ours.argmax(axis=1) == exact.argmax(axis=1)).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("able", "chosen"),
+    [((), "float32"), (("_is_avx512_bf16_supported",), "bfloat16"),
+     (("_is_amx_tile_supported",), "bfloat16")],
+)  # fmt: skip
+def test_a_cpu_multiplies_in_bfloat16_where_it_can_by_itself(
+    able: tuple[str, ...],
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
+    trained: tuple[DeepHead, Planted],
+) -> None:
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda name=name: name in able, raising=False)
+    quickest_here.cache_clear()
+    try:
+        assert quickest_here() == chosen
+        head, train = trained
+        tokens = train.tokens.take(np.arange(60))
+        here, plain = (
+            DeepHead.from_arrays(Arrays(head.arrays()), precision=each)  # type: ignore[arg-type]
+            for each in (None, "float32")
+        )
+        ours, exact = here.best(tokens, 3)[0], plain.best(tokens, 3)[0]
+        assert np.mean(ours == exact) > 0.9
+        assert np.array_equal(here.all_scores(tokens), plain.all_scores(tokens)) == (
+            chosen == "float32"
+        )
+    finally:
+        quickest_here.cache_clear()

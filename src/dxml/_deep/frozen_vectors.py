@@ -56,9 +56,11 @@ class FrozenVectors:
         import torch
 
         from dxml._deep.applying import embeddings_of
+        from dxml._deep.precision import quickest_here
 
         place = torch.device(device)
-        reader, network = self.encoder.reader, self.encoder.on(place)
+        precision = quickest_here() if place.type == "cpu" else "float32"
+        reader, network = self.encoder.reader, self.encoder.on(place, precision)
         tokens = reader.read(texts, progress)
         found = embeddings_of(network, tokens, reader.pad, place, progress=progress)
         rows: Floats = found.cpu().numpy()

@@ -18,7 +18,7 @@ from dxml._deep.effects import WordEffect, word_effects
 from dxml._deep.encoder import TextEncoder
 from dxml._deep.growing import Levels, along_means, levels_of, trained_rows
 from dxml._deep.names import SCALE
-from dxml._deep.precision import Precision
+from dxml._deep.precision import Precision, quickest_here
 from dxml._deep.searching import best_labels, pair_scores
 from dxml._deep.stored_encoder import StoredEncoder
 from dxml._deep.tokens import Reader, Tokens
@@ -50,8 +50,8 @@ class DeepHead:
         How large logits are, by which labels that come later are scaled.
     names : float16 (n_labels, size), optional
         Unit vectors of the labels' names; a row of zeros for a label without one.
-    precision : {"float32", "bfloat16", "int8"}
-        Of the encoder's products on a CPU.
+    precision : {"float32", "bfloat16", "int8"}, optional
+        Of the encoder's products on a CPU; what suits this CPU by default.
     """
 
     encoder: StoredEncoder
@@ -59,7 +59,7 @@ class DeepHead:
     bias: Floats
     levels: Levels
     names: Halves | None = None
-    precision: Precision = "float32"
+    precision: Precision | None = None
     _placed: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -264,7 +264,7 @@ class DeepHead:
         arrays: Arrays,
         n_labels: int | None = None,
         prefix: str = "deep",
-        precision: Precision = "float32",
+        precision: Precision | None = None,
     ) -> DeepHead:
         """The inverse of `arrays`; `n_labels` is how many there must be."""
         encoder = StoredEncoder.from_arrays(arrays, prefix)
@@ -283,7 +283,8 @@ class DeepHead:
         )
 
     def _network(self, device: torch.device) -> TextEncoder:
-        return self.encoder.on(device, self.precision if device.type == "cpu" else "float32")
+        chosen = self.precision or quickest_here()
+        return self.encoder.on(device, chosen if device.type == "cpu" else "float32")
 
     def _embedded(self, tokens: Tokens, device: torch.device) -> Tensor:
         return embeddings_of(self._network(device), tokens, self.reader.pad, device)

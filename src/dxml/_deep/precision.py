@@ -1,10 +1,12 @@
 """Quicker arithmetic for an encoder on a CPU.
 
-``benchmarks/deep_speed.py`` prints what each choice costs and how far it agrees with float32.
+``benchmarks/deep_speed.py`` prints what each choice costs and how far it agrees with float32;
+benchmarks/results/deep-experiments/speed.txt is a run of it.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import torch
@@ -12,9 +14,21 @@ from torch import Tensor, nn
 
 from dxml._deep.encoder import TextEncoder
 
-__all__ = ["Precision", "quicker"]
+__all__ = ["Precision", "quicker", "quickest_here"]
 
 Precision = Literal["float32", "bfloat16", "int8"]
+
+
+@cache
+def quickest_here() -> Precision:
+    """The arithmetic in which this CPU applies an encoder: the quickest that ranks as float32 does.
+
+    bfloat16 where the CPU multiplies it by itself (AVX-512 BF16 or AMX), else float32. int8 is
+    never chosen: it ranks otherwise more often and gains less.
+    """
+    asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    own = any(getattr(torch.cpu, name, lambda: False)() for name in asks)
+    return "bfloat16" if own else "float32"
 
 
 def quicker(encoder: TextEncoder, precision: Precision) -> TextEncoder:
