@@ -149,7 +149,7 @@ def test_other_widths_are_refused(
     narrow = make_planted(10, 50, 12, features_per_point=5, random_state=0)
     write(narrow, tmp_path / "narrow.txt")
     said = fails(capsys, "evaluate", tmp_path / "narrow.txt", "--model", files / "m")
-    assert "X has 50 features, but KNN is expecting 120 features as input" in said
+    assert "X has 50 features, but DXML is expecting 120 features as input" in said
 
 
 @pytest.mark.parametrize("quiet", [True, False])

@@ -115,7 +115,7 @@ def test_what_it_says_of_mistakes(
     assert "--encoder goes with a table of texts" in said
     dear = ["--encoder", encoder_folder, "--set", "encoder_minutes=0"]
     said = fails(capsys, "train", docs, *COLUMNS, *dear, *model)
-    assert "--encoder none" in said and "--set sentences=" in said
+    assert "--encoder none" in said and "--vectors" in said
     assert not (tmp_path / "m").exists()
 
 

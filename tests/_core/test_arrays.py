@@ -219,11 +219,11 @@ def test_a_tagger_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
     tagger = TextTagger().fit(texts, [["ocean"], ["ocean"], ["food"], ["food"]])
     known = tagger._points
     assert known is not None
-    known._titles.pop()
+    known.titles._stored = 3
     tagger.save(tmp_path)
     with pytest.raises(ModelFormatError, match="'tagger.titles_ends' must be 4 long, is 3 long"):
         TextTagger.load(tmp_path)
-    known._titles.append("")
+    known.titles._stored = 4
     known.names._strings[1] = known.names[0]
     tagger.save(tmp_path)
     with pytest.raises(ModelFormatError, match="must name nothing twice"):

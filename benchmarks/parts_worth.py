@@ -1,0 +1,105 @@
+"""Are related labels in the kernel, and four wide layers in place of one, worth having?
+
+    DXML_DATA=folder python benchmarks/parts_worth.py relations --data bibtex delicious mediamill
+    DXML_DATA=folder python benchmarks/parts_worth.py learners --data delicious     # needs a GPU
+
+Joint is trained on four fifths of the training part and scored on the rest, with what is asked
+about and without it, on the same splits. Test points are not read. Printed are P@1, P@3 and P@5 of
+both and the mean difference with its standard error over the splits; the runs are added to
+benchmarks/results/parts-worth.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from dxml import Joint
+from dxml._core.threads import n_threads
+from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.data import load_dataset
+from dxml.metrics import precision_at_k
+
+RESULTS = Path(__file__).parent / "results" / "parts-worth.jsonl"
+OFF = {
+    "relations": ("dxml._learners.kernel_choice.MOST_RELATED", 0),
+    "learners": ("dxml.joint.parts._wide.WIDE_LEARNERS", 1),
+}
+
+
+@contextmanager
+def without(what: str) -> Iterator[None]:
+    """Switched off within this context."""
+    place, value = OFF[what]
+    with patch(place, value):
+        yield
+
+
+def precision(data: str, split: int, device: str) -> tuple[list[float], float]:
+    """P@1, 3 and 5 in per cent on the last fifth of the shuffled training part, and seconds."""
+    whole = load_dataset(data, "train")
+    order = np.random.default_rng(split).permutation(whole.n_samples)
+    held = max(1, len(order) // 5)
+    train, rest = whole.take(np.sort(order[held:])), whole.take(np.sort(order[:held]))
+    begun = time.perf_counter()
+    model = Joint(random_state=split, device=device).fit(train.X, train.Y)
+    seconds = time.perf_counter() - begun
+    found = 100 * precision_at_k(rest.Y, model.predict_topk(rest.X, 5), 5)
+    return [round(float(found[k]), 3) for k in (0, 2, 4)], round(seconds, 1)
+
+
+def main() -> None:
+    """Train, print, store."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("what", choices=list(OFF))
+    parser.add_argument("--data", nargs="+", default=["bibtex", "delicious", "mediamill"])
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    asked = parser.parse_args()
+    for data in asked.data:
+        runs: dict[str, list[list[float]]] = {"with": [], "without": []}
+        seconds: dict[str, list[float]] = {"with": [], "without": []}
+        for split in range(asked.splits):
+            for name in runs:
+                if name == "without":
+                    with without(asked.what):
+                        found, taken = precision(data, split, asked.device)
+                else:
+                    found, taken = precision(data, split, asked.device)
+                runs[name].append(found)
+                seconds[name].append(taken)
+                print(f"{data}, split {split}, {name} {asked.what}: {found}, {taken} s", flush=True)
+        gain = np.array(runs["with"]) - np.array(runs["without"])
+        mean, error = gain.mean(0), gain.std(0, ddof=1) / len(gain) ** 0.5
+        print(
+            f"{data}: {asked.what} add",
+            *(f"{m:+.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)),
+        )
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "commit": commit(),
+            "machine": describe_machine(),
+            "versions": describe_versions(),
+            "threads": n_threads(),
+            "what": asked.what,
+            "data": data,
+            "P@1, P@3, P@5": runs,
+            "seconds": seconds,
+            "gain": [round(float(value), 3) for value in mean],
+            "standard error": [round(float(value), 3) for value in error],
+        }
+        with asked.output.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+if __name__ == "__main__":
+    main()
