@@ -91,6 +91,7 @@ docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, fro
 	$(BIN)/python benchmarks/twins.py --page
 	$(BIN)/python benchmarks/ray_scaling.py --page
 	$(BIN)/python benchmarks/cluster_plan.py --page
+	$(BIN)/python benchmarks/memory.py --page
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dxml._core.memory import limit_memory
     from dxml.base import Classifier
     from dxml.data import Dataset, load_dataset, make_planted
     from dxml.exceptions import DxmlError
@@ -36,6 +37,7 @@ __all__ = [
     "TextTagger",
     "TopK",
     "evaluate",
+    "limit_memory",
     "load_dataset",
     "load_model",
     "make_planted",
@@ -51,6 +53,7 @@ _HOMES = {
     "TextTagger": "dxml.tagging",
     "TopK": "dxml.topk",
     "evaluate": "dxml.metrics",
+    "limit_memory": "dxml._core.memory",
     "load_dataset": "dxml.data",
     "load_model": "dxml.methods",
     "make_planted": "dxml.data",

@@ -60,6 +60,15 @@ def test_features_in_blocks_are_those_of_the_file(
     assert (sp.vstack(blocks) != DATA.X).nnz == 0
 
 
+def test_a_mapped_folder_is_ranked_like_its_text(models: Path, tmp_path: Path) -> None:
+    for name in ("t.txt", "t.dxml"):
+        write(DATA, tmp_path / name)
+        done = run("predict", tmp_path / name, "-m", models / "features", "-o", tmp_path / "out")
+        assert done.exit_code == 0, done.output
+        (tmp_path / "out").rename(tmp_path / f"{name}.tsv")
+    assert (tmp_path / "t.txt.tsv").read_bytes() == (tmp_path / "t.dxml.tsv").read_bytes()
+
+
 def test_a_file_that_is_cut_short_or_too_long_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from dxml.data import Dataset, make_planted, open_data, read, recognise, write
+from dxml.data import Dataset, _mapped, make_planted, open_data, read, recognise, write
 from dxml.data._formats import convert, read_blocks
 from dxml.data._mapped import write_mapped
 from dxml.exceptions import DataFormatError
+from dxml.joint import Joint
 from dxml.text import _files as files
 
 DATA = make_planted(300, 50, 9, labels_per_point=1.2, features_per_point=7, random_state=2)
@@ -99,8 +100,29 @@ def test_damage_is_named(tmp_path: Path) -> None:
     assert "indices or row boundaries lead out of it" in damaged("X.indices", indices.tobytes())
     assert "X must be finite, got NaN at row 0" in damaged("X.data", values.tobytes())
     assert "damaged" in damaged("data.json", b"{")
-    newer = json.dumps({**header, "format": 2}).encode()
+    newer = json.dumps({**header, "format": 3}).encode()
     assert "newer dxml" in damaged("data.json", newer)
+
+
+@pytest.mark.parametrize("block", [7, 1 << 20])
+def test_more_values_than_short_numbers_count(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where 300 labels are few and the features' 2,000 values are too many."""
+    monkeypatch.setattr(_mapped, "BLOCK", block)
+    monkeypatch.setattr(_mapped, "SHORT", 1000)
+    write_mapped(tmp_path / "t.dxml", [(DATA.X[:120], DATA.Y[:120]), (DATA.X[120:], DATA.Y[120:])])
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "t.dxml").iterdir()}
+    assert (sizes["X.indptr"], sizes["Y.indptr"]) == (8 * 301, 4 * 301)
+    assert json.loads((tmp_path / "t.dxml" / "data.json").read_text())["format"] == 2
+    found = read(tmp_path / "t.dxml")
+    assert same(found, DATA)
+    settings = {"candidates": "nearest", "width": 0, "C": 1.0, "max_iter": 2}
+    one, other = (
+        Joint(**settings).fit(data.X, data.Y).predict_topk(DATA.X, 3) for data in (found, DATA)
+    )
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_array_equal(one.scores, other.scores)
 
 
 def peak_of(source: Path, target: Path, points: int) -> int:

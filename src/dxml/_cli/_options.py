@@ -8,7 +8,7 @@ import typer
 
 from dxml.exceptions import ParameterError
 
-__all__ = ["DATA", "MODEL", "QUIET", "RAY", "SPLIT", "parse_assignments"]
+__all__ = ["DATA", "MEMORY", "MODEL", "QUIET", "RAY", "SPLIT", "parse_assignments"]
 
 DATA = typer.Argument(
     ...,
@@ -24,6 +24,12 @@ RAY = typer.Option(
     "--ray",
     metavar="ADDRESS",
     help="Work on a Ray cluster: its host:port, auto, or local.",
+)
+MEMORY = typer.Option(
+    None,
+    "--memory",
+    metavar="SIZE",
+    help="What it may take, such as 2GB; more lies in files.",
 )
 QUIET = typer.Option(False, "--quiet", "-q", help="Print only predictions, scores and errors.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT
+from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT
 from dxml._cli._tables import ENCODING, ID, LINES, SKIP, TEXT, Reading
 
 __all__ = ["OutputFormat", "predict"]
@@ -53,6 +53,7 @@ def predict(
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
     ray: str | None = RAY,
+    memory: str | None = MEMORY,
     quiet: bool = QUIET,
 ) -> None:
     """Rank labels for the points of DATA.
@@ -78,6 +79,7 @@ def predict(
     from dxml._cli._rankers import Job, open_ranker
     from dxml._cli._write import check_output
     from dxml._core.cluster import open_cluster
+    from dxml._core.memory import open_limit
     from dxml.progress import open_progress
 
     chosen = (OutputFormat.jsonl if as_json else format).value
@@ -88,7 +90,7 @@ def predict(
         check_output(chosen, output)
     else:
         outputs = outputs_of(files, output, chosen)
-    with open_cluster(ray), open_progress(quiet) as progress:
+    with open_limit(memory), open_cluster(ray), open_progress(quiet) as progress:
         if files is None:
             ranker = open_ranker(job)
             with progress.stage("predict", None, ranker.unit) as stage:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT, parse_assignments
+from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT, parse_assignments
 from dxml._cli._tables import (
     ENCODING,
     ID,
@@ -28,6 +28,8 @@ from dxml._cli._tables import (
 from dxml.exceptions import ParameterError
 
 __all__ = ["train"]
+
+TEXT_BYTES = 3  # of memory that a byte of a table takes, about
 
 
 def train(
@@ -79,6 +81,7 @@ def train(
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
     ray: str | None = RAY,
+    memory: str | None = MEMORY,
     quiet: bool = QUIET,
 ) -> None:
     """Train a model on DATA and save it.
@@ -88,6 +91,7 @@ def train(
     labels by name: dxml train docs.jsonl --text title --labels tags -m m
     """
     from dxml._core.cluster import open_cluster
+    from dxml._core.memory import open_limit
 
     given = {"random_state": str(seed), "device": device} | parse_assignments(settings)
     for name, value in {"encoder": encoder, "vectors": vectors}.items():
@@ -99,7 +103,7 @@ def train(
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions, language, strict)
         state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
-        with open_cluster(ray):
+        with open_limit(memory), open_cluster(ray):
             _train_tagger(data, model, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
@@ -115,7 +119,7 @@ def train(
     }
     if stray := [option for option, is_given in of_tables.items() if is_given]:
         raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
-    with open_cluster(ray):
+    with open_limit(memory), open_cluster(ray):
         _train_method(data, model, method or "joint", split, given, quiet)
 
 
@@ -176,6 +180,7 @@ def _train_tagger(
     tagger = TextTagger(**{name: known[name].parse(value) for name, value in settings.items()})
     tagger.columns = reading.columns(None)
     _check_target(model)
+    _reserve_texts(data)
     state.check(quiet)
     with open_progress(quiet) as progress, state.kept():
         timer = StageTimer(progress)
@@ -205,6 +210,16 @@ def _train_tagger(
             model,
             f"dxml explain 'a text' --model {model}",
         )
+
+
+def _reserve_texts(data: str) -> None:
+    """Where memory is limited: texts cannot lie in files."""
+    from dxml._core.memory import promised_memory
+
+    memory = promised_memory()
+    if memory is not None and Path(data).is_file():
+        size = TEXT_BYTES * Path(data).stat().st_size
+        memory.reserve(size, "the texts of a table, which stay in memory,")
 
 
 def _train_method(

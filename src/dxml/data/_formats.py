@@ -327,7 +327,8 @@ def _checked_features(path: Path, X: csr_matrix) -> csr_matrix:
 def is_one_matrix(path: str | Path) -> bool:
     """Whether it is one .npz, and so one matrix, or a folder with features but no labels."""
     text = str(path)
-    alone = Path(text).is_dir() and not (Path(text) / "Y.npz").exists()
+    folder = Path(text).is_dir() and not is_mapped(text)
+    alone = folder and not (Path(text) / "Y.npz").exists()
     return alone or ("," not in text and Path(text).suffix == ".npz")
 
 

@@ -2,7 +2,8 @@
 
 ``name.dxml`` holds ``data.json`` (format number, shapes, sizes of the files) and the arrays of two
 CSR matrices, raw and little-endian: ``X.indptr`` and ``X.indices`` (int32), ``X.data`` (float32),
-``Y.indptr`` and ``Y.indices`` (int32), ``Y.data`` (one byte a label, 1). ``data.json`` is written
+``Y.indptr`` and ``Y.indices`` (int32), ``Y.data`` (one byte a label, 1). The ``indptr`` of a matrix
+with more than 2³¹ − 1 values is int64, and such a folder is of format 2. ``data.json`` is written
 last, so a folder that has it is complete. Neither writing nor reading holds more than a piece of
 the data in memory; what a computation touches of it is the system's cache.
 """
@@ -31,9 +32,11 @@ __all__ = ["SUFFIX", "is_mapped", "read_mapped", "write_mapped"]
 
 SUFFIX = ".dxml"
 HEADER = "data.json"
-FORMAT = 1
-MOST = 2**31 - 1  # stored values of a matrix
-KINDS = {"indptr": np.int32, "indices": np.int32, "data": np.float32}
+FORMAT = 2
+SHORT = 2**31 - 1  # stored values of a matrix, up to which int32 says where a row begins
+MOST = 2**48  # stored values
+KINDS = {"indptr": np.int64, "indices": np.int32, "data": np.float32}
+BLOCK = 1 << 20  # numbers that are made shorter at a time
 Sizes = dict[str, int]
 
 
@@ -48,24 +51,35 @@ class _Matrix:
     def __init__(self, name: str, folder: Path, files: ExitStack) -> None:
         self.name, self.rows, self.stored, self.width = name, 0, 0, 0
         self._files = {
-            part: files.enter_context((folder / f"{name}.{part}").open("wb")) for part in KINDS
+            part: files.enter_context((folder / f"{name}.{part}").open("w+b")) for part in KINDS
         }
-        self._put("indptr", np.zeros(1, np.int32))
+        self._put("indptr", np.zeros(1, np.int64))
 
     def add(self, matrix: csr_matrix) -> None:
         """Some rows, sorted and without repeats."""
-        if self.stored + matrix.nnz > MOST:
-            raise DataFormatError(
-                f"{self.name} has more than {MOST} values, the most that a data set may have. "
-                "Divide it."
-            )
-        ends = matrix.indptr[1:].astype(np.int64) + self.stored
-        self._put("indptr", ends.astype(np.int32))
+        self._put("indptr", matrix.indptr[1:].astype(np.int64) + self.stored)
         self._put("indices", matrix.indices.astype(np.int32, copy=False))
         values = matrix.data.astype(np.float32, copy=False)
         self._put("data", np.ones(matrix.nnz, np.uint8) if self.name == "Y" else values)
         self.rows, self.stored = self.rows + matrix.shape[0], self.stored + matrix.nnz
         self.width = max(self.width, int(matrix.shape[1]))
+
+    @property
+    def long(self) -> bool:
+        """Whether int32 does not say where a row begins."""
+        return self.stored > SHORT
+
+    def finish(self) -> None:
+        """Make the numbers in ``indptr`` shorter where that is possible, in place."""
+        if self.long:
+            return
+        file = self._files["indptr"]
+        for start in range(0, self.rows + 1, BLOCK):
+            file.seek(8 * start)
+            numbers = np.frombuffer(file.read(8 * BLOCK), np.int64).astype(np.int32)
+            file.seek(4 * start)
+            file.write(numbers.data)
+        file.truncate(4 * (self.rows + 1))
 
     def _put(self, part: str, array: npt.NDArray[Any]) -> None:
         self._files[part].write(np.ascontiguousarray(array).data)
@@ -94,10 +108,12 @@ def write_mapped(
                 for matrix, rows in ((X, features), (Y, labels)):
                     if rows is not None:
                         matrix.add(rows)
+            X.finish()
+            Y.finish()
         if X.rows != Y.rows:
             raise DataFormatError(f"there are features of {X.rows} points and labels of {Y.rows}.")
         sizes = {matrix.name: {"stored": matrix.stored, "width": matrix.width} for matrix in (X, Y)}
-        header = {"format": FORMAT, "points": X.rows, **sizes}
+        header = {"format": FORMAT if X.long or Y.long else 1, "points": X.rows, **sizes}
         (beside / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
         if folder.exists():
             shutil.rmtree(folder)
@@ -134,7 +150,11 @@ def _map(folder: Path, name: str, points: int, sizes: Sizes) -> csr_matrix:
     lengths = {"indptr": points + 1, "indices": stored, "data": stored}
     arrays = []
     for part, length in lengths.items():
-        kind = np.dtype(np.bool_ if (name, part) == ("Y", "data") else KINDS[part])
+        kind: np.dtype[Any] = np.dtype(KINDS[part])
+        if (name, part) == ("Y", "data"):
+            kind = np.dtype(np.bool_)
+        elif part == "indptr" and stored <= SHORT:
+            kind = np.dtype(np.int32)
         path = folder / f"{name}.{part}"
         found = path.stat().st_size
         if found != length * kind.itemsize:

@@ -18,9 +18,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.device import memory_for, resolve_device
+from dxml._core.memory import promised_memory
 from dxml._core.params import Range
 from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.threads import n_threads
 from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
 from dxml.exceptions import DataFormatError, ParameterError
@@ -28,9 +30,9 @@ from dxml.joint._encoders import encoder_folder, open_encoder
 from dxml.joint._fitting import fit_ensemble
 from dxml.joint._held_out import MOST_FOLDS, hold_out
 from dxml.joint._learning import Teachable
-from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
+from dxml.joint._plan import PARTS, Plan, make_plan, outside_arrays, shape_of
 from dxml.joint._vectors import open_vectors
-from dxml.joint.parts.protocol import Options
+from dxml.joint.parts.protocol import Options, Shape
 from dxml.progress import SILENT, Progress
 
 __all__ = ["Joint"]
@@ -259,6 +261,7 @@ class Joint(Teachable):
             rows = None if tuned else open_vectors(self, texts, X, options.device, progress)
             options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
+        self._reserve(X, plan, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
         most_folds = 1 if slow else MOST_FOLDS
         folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most_folds)
@@ -278,15 +281,27 @@ class Joint(Teachable):
         self._ensemble = fitted.ensemble.rounded(self.precision)
 
     def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:
+        return make_plan(self._shape(X, options), options)
+
+    def _shape(self, X: sp.csr_matrix, options: Options) -> Shape:
         device = options.device
-        shape = shape_of(
+        return shape_of(
             X,
             self.n_labels_,
             device=device,
             memory=memory_for(device) if self.memory_gb is None else self.memory_gb * 1e9,
             candidates=self.candidates,
         )
-        return make_plan(shape, options)
+
+    def _reserve(self, X: sp.csr_matrix, plan: Plan, options: Options) -> None:
+        """Where memory is limited: refuse a plan that cannot keep to it."""
+        memory = promised_memory()
+        if memory is None:
+            return
+        needs = outside_arrays(plan, self._shape(X, options), options, n_threads())
+        parts = ", ".join(name for name in needs if name != "loops")
+        what = f"training with {parts}" if parts else "the loops of training"
+        memory.reserve(int(sum(needs.values())), what)
 
     def _options(self) -> Options:
         return Options(

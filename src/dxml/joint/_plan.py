@@ -18,7 +18,7 @@ from dxml._core.scaling import is_dense
 from dxml.joint._sizes import EVERY_LABEL_PAIRS
 from dxml.joint.parts.protocol import Options, Part, Settings, Shape
 
-__all__ = ["PARTS", "Plan", "make_plan", "shape_of"]
+__all__ = ["PARTS", "Plan", "make_plan", "outside_arrays", "shape_of"]
 
 
 class _Parts(UserDict[str, type[Part]]):
@@ -85,6 +85,16 @@ def shape_of(
     n, d = X.shape
     every = n * n_labels <= EVERY_LABEL_PAIRS if candidates == "auto" else candidates == "all"
     return Shape(n, d, n_labels, every, is_dense(X), device, memory, X.nnz / max(n, 1))
+
+
+def outside_arrays(plan: Plan, shape: Shape, options: Options, threads: int) -> dict[str, float]:
+    """Bytes that training takes which are no arrays of numpy, by what takes them.
+
+    Each thread of a compiled loop has a number for every point, feature or label.
+    """
+    loops = threads * (4.0 * shape.n_samples + 4.0 * shape.n_features + 16.0 * shape.n_labels)
+    parts = {name: PARTS[name].outside(shape, options, own) for name, own in plan.parts.items()}
+    return {"loops": loops} | {name: size for name, size in parts.items() if size}
 
 
 def make_plan(shape: Shape, options: Options) -> Plan:

@@ -89,6 +89,13 @@ class DeepPart(Part):
         return {"epochs": epochs}
 
     @classmethod
+    def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
+        """Weights with their slopes and moments, of the encoder and of the labels."""
+        assert options.encoder is not None
+        weights = sum(each.numel() for each in options.encoder.transformer.parameters())
+        return 32.0 * weights + 16.0 * SETTINGS.width * shape.n_labels
+
+    @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         """From the published encoder, or for a few epochs from one without the held-out points."""
         import torch

@@ -61,6 +61,11 @@ class KernelPart(Part):
         return {} if shape.every_label and affordable else None
 
     @classmethod
+    def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
+        """The kernel and its factor, the votes, and what solving takes."""
+        return 4.0 * shape.n_samples * (3 * shape.n_samples + 3 * shape.n_labels)
+
+    @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         kernel = Kernel(**settings) if settings else KERNELS[0]
         with task.progress.stage(f"kernel votes{task.note}"):

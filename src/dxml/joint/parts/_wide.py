@@ -92,6 +92,12 @@ class WidePart(Part):
         return {"width": width, "learners": learners, "epochs": epochs}
 
     @classmethod
+    def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
+        """Weights with their slopes and moments, and the scores of a batch."""
+        weights = settings["width"] * (shape.n_features + shape.n_labels)
+        return 16.0 * weights + 12.0 * LARGE_BATCH * (settings["width"] + shape.n_labels)
+
+    @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         X, Y = task.learnt
         warm = start.head.widened(X.shape[1]) if isinstance(start, WidePart) else None

@@ -362,6 +362,11 @@ class Part(ABC):
         """
 
     @classmethod
+    def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
+        """Bytes that its training takes, about, which are no arrays of numpy."""
+        return 0.0
+
+    @classmethod
     @abstractmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         """Learn from points. `start`: a part of the same kind to go on from."""
