@@ -19,11 +19,16 @@ import scipy.sparse as sp
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.sparse import plain_csr
 
-__all__ = ["TopK", "moved", "tie_order", "topk_from_csr", "topk_from_dense"]
+__all__ = ["TopK", "default_top", "moved", "tie_order", "topk_from_csr", "topk_from_dense"]
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 FEW_MOVED = 20  # labels that are moved one by one; for more, all are sorted again
+
+
+def default_top(threshold: float | None) -> int:
+    """Labels of a point where nobody says how many: 5, or 50 out of which a threshold chooses."""
+    return 5 if threshold is None else 50
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_says_what_it_did(files: Path) -> None:
     done = run("train", files / "train.txt", "--model", files / "other", *QUICK, "--seed", 1)
     assert "trained dxml on 300 points, 120 features, 12 labels" in done.output
-    assert "next: dxml evaluate" in done.output
+    assert "next: dxml predict NEW --model" in done.output, "not: evaluate what was trained on"
+    stages = re.search(r"seconds: (.+); ([\d.]+) in all", done.output)
+    assert stages is not None
+    spent = [float(each.split()[-1]) for each in stages[1].split(", ") if each[-1].isdigit()]
+    assert abs(sum(spent) - float(stages[2])) < 0.06 * len(spent) + 0.06
     assert load_model(files / "other").get_params()["random_state"] == 1
     done = run("train", files / "train.txt", "--model", files / "default")
     assert "trained joint on 300 points" in done.output

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dxml._core.locking import folder_lock
+from dxml.tagging._journal import JOURNAL, Journal
 from dxml.tagging._tagger import Columns, TextTagger
 
 from .asking import fails, run
@@ -51,6 +53,43 @@ def test_two_that_teach_at_once_lose_nothing(folder: Path) -> None:
     taught = {f"{who}{i}" for who in "ab" for i in range(8)}
     assert set(tagger.ids_) == {"0", "1", "2", "3"} | taught
     assert set(tagger.labels_) == {"ocean", "food"} | taught
+
+
+def test_a_table_without_the_model_s_ids(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "one.csv").write_text("text,labels\nfish soup,brand\n")
+    done = run("learn", folder / "one.csv", "--model", folder / "m")
+    assert "learnt 1 text, 1 label is new: 5 texts known" in done.output
+    assert TextTagger.load(folder / "m").ids_ == ("0", "1", "2", "3", "4")
+    said = fails(capsys, "learn", folder / "one.csv", "--model", folder / "m", "--id", "id")
+    assert "there is no column 'id'" in said, "asked for by name it must be there"
+
+
+def test_ids_that_stand_twice_or_are_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, model = folder / "t.csv", folder / "m"
+    table.write_text("id,text,labels\nx,fish,brand\n,soup,brand\n ,net,brand\nx,sea,brand\n")
+    said = fails(capsys, "learn", table, "--model", model)
+    assert "t.csv line 5: the id 'x' in column 'id' stands in row 1 of the table too" in said
+    done = run("learn", table, "--model", model, "--skip-bad-rows")
+    assert "1 bad row skipped; " in done.output and "learnt 3 texts" in done.output
+    assert TextTagger.load(model).ids_[4:] == ("x", "line 3", "line 4")
+
+
+def test_lessons_that_wait_are_named(folder: Path) -> None:
+    model = folder / "m"
+    with closing(Journal(model / JOURNAL)) as journal:
+        journal.append("learn", {"texts": ["brook"], "labels": [["river"]], "ids": ["z"]})
+    notice = "1 lesson that a service was taught: not part of"
+    for command in ("predict", "evaluate"):
+        done = run(command, folder / "a0.jsonl", "--model", model)
+        assert notice in done.output, command
+    assert notice in run("explain", "fish", "--model", model).output
+    columns = ("--text", "text", "--labels", "labels", "--set", "min_df=1")
+    done = run("train", folder / "a0.jsonl", *columns, "--model", model)
+    assert "1 lesson of an earlier model in this folder will be applied to this one" in done.output
+    run("learn", "--journal", "--model", model)
+    assert notice not in run("explain", "fish", "--model", model).output
 
 
 def test_waiting_for_another_has_an_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,7 +170,7 @@ def test_learn_adds_labels_and_forgets(model: Path, tmp_path: Path) -> None:
     ]
     done = run("learn", write_jsonl(tmp_path / "more.jsonl", more), "--model", model)
     assert done.exit_code == 0, done.output
-    assert "learnt 3 texts, 1 labels are new: 93 texts known" in done.output
+    assert "learnt 3 texts, 1 label is new: 93 texts known" in done.output
     assert TextTagger.load(model).tag("Suppe vom Hering", top=1)[0].name == "Fischsuppe"
     done = run("learn", "-m", model, *(f"--forget=x{i}" for i in range(3)))
     assert "forgot 3: 90 texts known" in done.output
@@ -228,7 +228,7 @@ def test_nothing_is_written_where_a_service_was_taught_nothing_new(
     assert after == before
     more = write_jsonl(tmp_path / "more.jsonl", rows(1, start=90))
     done = run("learn", more, "--journal", "-m", model)
-    assert "the service was taught nothing new; learnt 1 texts" in done.output
+    assert "the service was taught nothing new; learnt 1 text," in done.output
     service = Engine(model)  # taught again, there is something to apply again
     service.forget("x")
     service.close()
@@ -299,7 +299,13 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
         ("train", docs, "--text", "title_", *labels, "-m", other): "did you mean 'title'?",
         ("train", tmp_path / "no.csv", *text, *labels, "-m", other): "no.csv",
         ("train", tmp_path / "cp.csv", *text, *labels, "-m", other): "such as --encoding cp1252",
-        ("train", twice, *COLUMNS, "-m", other): "the id 'd0' stands twice",
+        (
+            "train",
+            twice,
+            *COLUMNS,
+            "-m",
+            other,
+        ): "line 2: the id 'd0' in column 'nr' stands in row",
         ("train", docs, *COLUMNS, "-m", other, "--set", "min_fd=1"): "did you mean 'min_df'?",
         ("train", docs, *COLUMNS, "-m", other, "--method", "knn"): "tagged by method 'joint', got",
         ("train", docs, *COLUMNS, "-m", other, "--split", 1): "a table of texts has no splits",
@@ -334,7 +340,12 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
         ("learn", "-m", model, "--unlabel", "d0", "X"): "'d0' does not carry the label 'X'",
         ("learn", "-m", model, "--journal"): "has no lessons.sqlite; no service was taught",
         ("learn", "-m", model, "--forget", "nobody"): "there is no text with the id 'nobody'",
-        ("learn", twice, "-m", model): "the id 'd0' stands twice",
+        (
+            "learn",
+            twice,
+            "-m",
+            model,
+        ): "line 2: the id 'd0' in column 'nr' stands in row",
         ("learn", tmp_path / "bad.jsonl", "-m", model): "bad.jsonl line 1",
     }
     before = {path.name: path.read_bytes() for path in model.iterdir()}

@@ -17,6 +17,7 @@ import pytest
 from dxml._cli import main
 from dxml.baselines.knn import KNN
 from dxml.data import make_planted
+from dxml.service._server import STARTED_WITHIN, serve
 from dxml.tagging._tagger import TextTagger
 
 from .conftest import PATIENCE, make_texts, wait_until
@@ -53,6 +54,14 @@ def _wait(process: subprocess.Popen[bytes], client: httpx.Client) -> None:
             return False
 
     wait_until(started)
+
+
+def test_processes_have_time_to_start(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn gives up on a process that is not there after 5 s, also on a busy machine."""
+    asked: dict[str, object] = {}
+    monkeypatch.setattr("uvicorn.run", lambda *_, **settings: asked.update(settings))
+    serve(model, workers=2, port=_free_port())
+    assert asked["workers"] == 2 and asked["timeout_worker_healthcheck"] == STARTED_WITHIN >= 60
 
 
 def first_name(client: httpx.Client, text: str) -> str:

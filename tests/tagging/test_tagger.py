@@ -327,6 +327,14 @@ def test_answers_print_well() -> None:
     assert str(Tag("fish", 0.5)) == "fish 50 %"
 
 
+def test_a_threshold_alone_gives_all_labels_above_it() -> None:
+    names = [f"label {i}" for i in range(9)]
+    tagger = TextTagger(min_df=1, candidates="all", width=0).fit(["fish", "fish sea"], [names] * 2)
+    assert len(tagger.tag("fish")) == 5 and len(tagger.tag("fish", top=7)) == 7
+    assert len(tagger.tag("fish", threshold=0.0)) == 9
+    assert len(tagger.tag("fish", top=2, threshold=0.0)) == 2
+
+
 def test_mistakes_are_named(fitted: TextTagger) -> None:
     texts = ["a fish", "a soup"]
     cases: list[tuple[Any, Any, Any, str]] = [

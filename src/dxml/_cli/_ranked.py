@@ -96,12 +96,12 @@ def _rank_texts(
     progress: Progress,
     depth: int,
 ) -> Ranked:
+    from dxml._cli._model import open_tagger
     from dxml.exceptions import DataFormatError, ParameterError
-    from dxml.tagging._tagger import TextTagger
 
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")
-    tagger = TextTagger.load(model)
+    tagger = open_tagger(model)
     columns = replace(reading.columns(tagger.columns), id=None)
     table = reading.read_labelled(data, columns, progress)
     truth = tagger.encode_labels(table.labels or ())

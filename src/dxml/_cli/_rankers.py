@@ -23,7 +23,6 @@ __all__ = ["Job", "Ranker", "Tally", "open_ranker"]
 
 
 TEXTS = 2048  # ranked at a time
-DEEP = 50  # labels a point among which a threshold chooses
 
 
 class Tally(NamedTuple):
@@ -48,7 +47,9 @@ class Job:
     @property
     def depth(self) -> int:
         """Labels of a point that are ranked."""
-        return self.top or (5 if self.threshold is None else DEEP)
+        from dxml.topk import default_top
+
+        return self.top or default_top(self.threshold)
 
     def wanted(self, ranking: TopK, method: str) -> TopK:
         """The labels of a ranking that are wanted; a threshold is one of probabilities."""
@@ -149,11 +150,11 @@ class TextRanker:
     unit = "texts"
 
     def __init__(self, job: Job) -> None:
-        from dxml.tagging._tagger import TextTagger
+        from dxml._cli._model import open_tagger
 
         if job.split is not None:
             raise ParameterError("a table of texts has no splits: leave --split out.")
-        self._job, self._tagger = job, TextTagger.load(job.model)
+        self._job, self._tagger = job, open_tagger(job.model)
         self._columns = job.reading.columns(self._tagger.columns)
         if job.with_parents:
             _check_parents(self._tagger, job.format)

@@ -173,6 +173,8 @@ class Reading:
             columns.text,
             columns.labels,
             columns.id,
+            id_if_there=self.id is None,
+            distinct_ids=True,
             encoding=self.encoding,
             label_separator=columns.label_separator,
             skip_bad_rows=self.skip_bad_rows,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml._cli._model import load_tagger
+from dxml._cli._model import open_tagger
 from dxml._cli._options import MODEL
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def explain(
     their labels. The model must be a tagger.
     """
 
-    tagger = load_tagger(model)
+    tagger = open_tagger(model)
     whole = sys.stdin.read() if text == "-" else text
     found = tagger.explain(whole, top, n_words=words, n_neighbours=neighbours)
     if tagger.without_known_words([whole]):

@@ -101,7 +101,7 @@ def learn(
                 with progress.stage("learn"):
                     tagger.learn(table.texts, table.labels or (), ids=table.ids)
                 fresh = len(set(tagger.labels_) - before)
-                said.append(f"learnt {len(table):,} texts, {fresh:,} labels are new")
+                said.append(f"learnt {_counted(len(table), 'text')}, {_new_labels(fresh)}")
                 if mute := len(tagger.without_words(table.texts)):
                     said.append(f"{mute:,} of them have no word, and change nothing")
             if forget:
@@ -118,4 +118,14 @@ def learn(
                 compact_journal(model)
         if not quiet:
             seconds = time.perf_counter() - start
-            typer.echo(f"{'; '.join(said)}: {len(tagger.ids_):,} texts known, in {seconds:.1f} s")
+            typer.echo(
+                f"{'; '.join(said)}: {_counted(len(tagger.ids_), 'text')} known, in {seconds:.1f} s"
+            )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _new_labels(n: int) -> str:
+    return "1 label is new" if n == 1 else f"{n:,} labels are new"

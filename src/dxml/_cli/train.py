@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -182,6 +183,7 @@ def _train_tagger(
     _check_target(model)
     _reserve_texts(data)
     state.check(quiet)
+    start = time.perf_counter()
     with open_progress(quiet) as progress, state.kept():
         timer = StageTimer(progress)
         table = reading.read_labelled(data, tagger.columns, timer)
@@ -207,6 +209,7 @@ def _train_tagger(
             f"trained a tagger on {len(table):,} texts, {tagger.model.n_features_in_:,} words, "
             f"{len(tagger.labels_):,} labels",
             timer.seconds,
+            time.perf_counter() - start,
             model,
             f"dxml explain 'a text' --model {model}",
         )
@@ -231,7 +234,7 @@ def _train_method(
     quiet: bool,
 ) -> None:
     from dxml._core.params import parameters_of, parse_settings
-    from dxml.data import open_data
+    from dxml.data import REGISTRY, open_data
     from dxml.methods import method_class
     from dxml.progress import StageTimer, open_progress
 
@@ -242,6 +245,7 @@ def _train_method(
     }
     estimator = cls(**parse_settings(cls, accepted))
     _check_target(model)
+    start = time.perf_counter()
     with open_progress(quiet) as progress:
         timer = StageTimer(progress)
         with timer.stage("read"):
@@ -254,8 +258,9 @@ def _train_method(
             f"trained {method} on {points.n_samples:,} points, {points.n_features:,} features, "
             f"{points.n_labels:,} labels",
             timer.seconds,
+            time.perf_counter() - start,
             model,
-            f"dxml evaluate {data} --model {model}",
+            f"dxml {'evaluate ' + data if data in REGISTRY else 'predict NEW'} --model {model}",
         )
 
 
@@ -279,7 +284,31 @@ def _may_overwrite(folder: Path) -> bool:
     return (folder / "config.json").is_file() or not any(folder.iterdir())
 
 
-def _report(what: str, seconds: dict[str, float], model: Path, following: str) -> None:
-    spent = ", ".join(f"{name} {time:.1f}" for name, time in seconds.items())
+def _report(
+    what: str, seconds: dict[str, float], total: float, model: Path, following: str
+) -> None:
+    """What was trained and where it is; the seconds of the stages add up to the total."""
+    stages = seconds | {"other": max(total - sum(seconds.values()), 0.0)}
+    spent = ", ".join(f"{name} {time:.1f}" for name, time in stages.items())
     size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
-    typer.echo(f"{what}\nseconds: {spent}\nsaved to {model} ({size:.1f} MB)\nnext: {following}")
+    typer.echo(f"{what}\nseconds: {spent}; {total:.1f} in all\nsaved to {model} ({size:.1f} MB)")
+    _tell_of_lessons(model)
+    typer.echo(f"next: {following}")
+
+
+def _tell_of_lessons(model: Path) -> None:
+    """Lessons of an earlier model in the folder stay, and are applied to the new one."""
+    from contextlib import closing
+
+    from dxml.tagging._journal import JOURNAL, Journal
+
+    if not (model / JOURNAL).exists():
+        return
+    with closing(Journal(model / JOURNAL)) as journal:
+        kept = len(journal.lessons())
+    if kept:
+        lessons = "1 lesson" if kept == 1 else f"{kept:,} lessons"
+        typer.echo(
+            f"{lessons} of an earlier model in this folder will be applied to this one by dxml "
+            f"serve and dxml learn --journal: dxml lessons list --model {model}"
+        )

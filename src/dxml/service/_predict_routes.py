@@ -42,11 +42,11 @@ def add_predict_routes(app: FastAPI, service: Service) -> None:
             raise ServiceError("invalid", "give 'text' or 'features', one of them, not empty.")
         _check_points(points, request, limits)
         if not request.explain:
-            found = await service.within(service.batcher.submit(Wanted(points, request.top)))
+            found = await service.within(service.batcher.submit(Wanted(points, request.depth)))
             about, least = engine.served.about, request.threshold
             results = [{"labels": _labels(row, least, about)} for row in found]
             return JSONAnswer({"results": _flagged(results, engine.served, points)})
-        explained = await service.within(_explained(service, points, request.top))
+        explained = await service.within(_explained(service, points, request.depth))
         about, least = engine.served.about, request.threshold
         results = [_result(why, least, about) for why in explained]
         return JSONAnswer({"results": _flagged(results, engine.served, points)})
@@ -75,8 +75,8 @@ def _check_points(points: list[Any], request: schemas.PredictRequest, limits: Li
     if request.text is not None:
         limits.check_texts(points)
     limits.check_batch(len(points))
-    if request.top > limits.top:
-        raise ServiceError("too_large", f"top may be {limits.top:,}, got {request.top:,}.")
+    if request.depth > limits.top:
+        raise ServiceError("too_large", f"top may be {limits.top:,}, got {request.depth:,}.")
     if request.explain and len(points) > limits.explained:
         raise ServiceError(
             "too_large", f"{limits.explained} texts can be explained at once, got {len(points)}."

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
+from dxml.topk import default_top
+
 __all__ = [
     "Error",
     "Health",
@@ -59,11 +61,21 @@ class PredictRequest(_Request):
         description="A point as {column: value} or [[column, value], …], or a list of points; "
         "for models that were trained on features.",
     )
-    top: int = Field(5, ge=1, description="Labels a text, at most.")
+    top: int | None = Field(
+        None,
+        ge=1,
+        description="Labels a text, at most; 5 by default, or 50 with a threshold and no "
+        "explanations.",
+    )
     threshold: FiniteFloat | None = Field(
         None, ge=0, le=1, description="Only labels of at least this probability."
     )
     explain: bool = Field(False, description="Also say why.")
+
+    @property
+    def depth(self) -> int:
+        """Labels of a text that are ranked."""
+        return self.top or default_top(None if self.explain else self.threshold)
 
     def points(self) -> list[Any]:
         """The texts, or the features as {column: value}; none where neither or both are given."""

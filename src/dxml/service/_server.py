@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app_of_a_worker", "serve"]
 
+STARTED_WITHIN = 120
+"""Seconds that a process may take to start; a busy machine takes longer than uvicorn's 5."""
+
 _SETTINGS = "DXML_SERVE"  # variable by which worker processes get their settings
 
 
@@ -77,6 +80,7 @@ def serve(
         "http": Connection,
         "ws": "none",
         "timeout_graceful_shutdown": int(Limits().seconds),
+        "timeout_worker_healthcheck": STARTED_WITHIN,
     }
     _check_free(host, port)
     hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]

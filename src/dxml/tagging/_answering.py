@@ -35,7 +35,7 @@ from dxml.tagging._thesaurus import (
     Thesaurus,
     close_name,
 )
-from dxml.topk import TopK
+from dxml.topk import TopK, default_top
 
 __all__ = ["Answering"]
 
@@ -75,7 +75,7 @@ class Answering(Classifying):
     def tag(  # type: ignore[overload-overlap]  # a str is a sequence of str
         self,
         texts: str,
-        top: int = 5,
+        top: int | None = None,
         threshold: float | None = None,
         *,
         with_parents: bool = False,
@@ -85,7 +85,7 @@ class Answering(Classifying):
     def tag(
         self,
         texts: Sequence[str],
-        top: int = 5,
+        top: int | None = None,
         threshold: float | None = None,
         *,
         with_parents: bool = False,
@@ -94,7 +94,7 @@ class Answering(Classifying):
     def tag(
         self,
         texts: str | Sequence[str],
-        top: int = 5,
+        top: int | None = None,
         threshold: float | None = None,
         *,
         with_parents: bool = False,
@@ -106,8 +106,8 @@ class Answering(Classifying):
 
         Parameters
         ----------
-        top : int
-            Labels a text, at most.
+        top : int, optional
+            Labels a text, at most: 5 by default, or 50 with a threshold.
         threshold : float, optional
             Only labels of at least this probability; it may be none.
         with_parents : bool
@@ -115,7 +115,8 @@ class Answering(Classifying):
             that it stands above.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
-        named = self.named(self.rank(several, top), threshold, with_parents=with_parents)
+        depth = default_top(threshold) if top is None else top
+        named = self.named(self.rank(several, depth), threshold, with_parents=with_parents)
         mute = set(self.nothing_known(several))
         tags = [Tags(row, nothing_known=place in mute) for place, row in enumerate(named)]
         return tags[0] if isinstance(texts, str) else tags

@@ -114,6 +114,8 @@ def read_table(
     labels: str | None = None,
     id: str | None = None,
     *,
+    id_if_there: bool = False,
+    distinct_ids: bool = False,
     format: TableFormat | None = None,
     lines: bool = False,
     encoding: str = "utf-8",
@@ -138,6 +140,11 @@ def read_table(
         or Python list in brackets, or labels with a separator between them.
     id : str, optional
         A column that names the rows.
+    id_if_there : bool
+        Whether `id` is left out where the first row has no such column.
+    distinct_ids : bool
+        Whether a row whose id an earlier row has is a bad row. A row without an id is then called
+        by its place, such as "line 9".
     format : {"jsonl", "csv", "tsv", "parquet", "excel"}, optional
         Needed only where the suffix is not that of a known format.
     lines : bool
@@ -159,30 +166,37 @@ def read_table(
         The message has the file, the line, what was expected, what was found and what to do.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
-    wanted = (*texts, *(name for name in (labels, id) if name is not None))
+    optional = (id,) if id is not None and id_if_there else ()
+    sure = (labels, None if optional else id)
+    wanted = (*texts, *(name for name in sure if name is not None))
     problems = Problems(skip_bad_rows)
     rows = open_rows(
         source,
         wanted,
+        optional,
         format=format,
         lines=lines,
         encoding=encoding,
         problems=problems,
         progress=progress,
     )
-    columns = Cells(texts, labels, id, listed=label_separator is None)
+    columns: Cells | None = None
     good: list[int] = []
     plain: list[str] = []
     for where, row in rows:
+        if columns is None:
+            id = None if optional and id not in row else id
+            columns = Cells(texts, labels, id, label_separator is None, distinct_ids)
         number = len(good) + problems.count
         if isinstance(row, PlainText):
             plain.append(row["id"])
             row = row.as_row(where, texts[0], labels, id or _ID)
         try:
-            columns.add(row)
+            columns.add(row, where)
             good.append(number)
         except WrongType as error:
             problems.add(where, str(error))
+    columns = columns or Cells(texts, labels, id, listed=False)
     if problems.count and not columns.texts:
         raise DataFormatError(f"none of {problems.count} rows is good. {problems.messages[0]}")
     return TextTable(
@@ -241,7 +255,7 @@ def read_blocks(
             columns = Cells(texts, None, named, listed=False)
         number = done + len(good) + problems.count
         try:
-            columns.add(row)
+            columns.add(row, where)
             good.append(number)
         except WrongType as error:
             problems.add(where, str(error))
@@ -298,23 +312,42 @@ class Cells:
     """Collects and checks the cells of the text, label and id columns, row by row."""
 
     def __init__(
-        self, text: tuple[str, ...], label: str | None, id: str | None, listed: bool
+        self,
+        text: tuple[str, ...],
+        label: str | None,
+        id: str | None,
+        listed: bool,
+        distinct: bool = False,
     ) -> None:
         self._names = (text, label, id)
-        self._listed = listed
+        self._listed, self._distinct = listed, distinct
+        self._first: dict[str, int] = {}
         self.texts: list[str] = []
         self.labels: list[str | tuple[str, ...]] = []
         self.ids: list[str] = []
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Add the cells of a row; a bad row raises WrongType and adds nothing."""
+    def add(self, row: dict[str, Any], where: str = "") -> None:
+        """Add the cells of a row at a place; a bad row raises WrongType and adds nothing."""
         names, label, id = self._names
         parts = [_text(name, row.get(name)) for name in names]
         labels = () if label is None else _labels(label, row.get(label), self._listed)
-        name = "" if id is None else _scalar(id, row.get(id))
+        name = "" if id is None else self._id(id, row.get(id), where)
         self.texts.append("\n".join(part for part in parts if part.strip()))
         self.labels.append(labels)
         self.ids.append(name)
+
+    def _id(self, column: str, value: Any, where: str) -> str:
+        if not self._distinct:
+            return _scalar(column, value)
+        missing = _is_missing(value) or (isinstance(value, str) and not value.strip())
+        name = " ".join(where.split()[-2:]) if missing else _scalar(column, value)
+        first = self._first.setdefault(name, len(self.texts))
+        if first < len(self.texts):
+            raise WrongType(
+                f"the id {name!r} in column {column!r} stands in row {first + 1} of the table too. "
+                "Give every text another id"
+            )
+        return name
 
 
 def _is_missing(value: Any) -> bool:
