@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from dxml._core.blocks import BLOCK_BYTES, run_blocks
 from dxml._core.cluster import AHEAD, ray_cluster
 from dxml._core.threads import threads
-from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
 from dxml._neighbors.cosine import SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dxml._core.cluster import IN_FLIGHT, RayCluster, Traffic, ray_cluster
-from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml._neighbors.cosine import Neighbours, unit_rows
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name

@@ -93,7 +93,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "joint/_sizes": "joint/test_plan",
     "joint/parts/protocol": "joint/test_own_part",
     "_learners/dual_descent": "_learners/test_linear_head",
-    "_learners/linear_signs": "_learners/test_linear_head",
+    "_learners/linear_examples": "_learners/test_linear_head",
     "_learners/linear_training": "_learners/test_linear_head",
     "metrics/_judging": "metrics/test_ranking",
     "plots/_letters": "plots/test_labels",

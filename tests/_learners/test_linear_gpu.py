@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._learners import linear_training
-from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml.data import make_planted
 

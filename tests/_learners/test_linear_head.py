@@ -15,8 +15,8 @@ from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
 from dxml._learners import linear_head as scoring
 from dxml._learners import linear_training as module
+from dxml._learners.linear_examples import all_signs, label_signs
 from dxml._learners.linear_head import LinearHead
-from dxml._learners.linear_signs import all_signs, label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml.data import make_planted
 from dxml.progress import StageTimer

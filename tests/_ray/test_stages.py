@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from dxml._core.blocks import running_on
 from dxml._core.cluster import RayCluster
 from dxml._learners import linear_training
-from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml._neighbors import cosine
 from dxml._neighbors.cosine import Neighbours, unit_rows

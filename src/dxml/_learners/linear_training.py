@@ -61,7 +61,7 @@ def fit_linear(
     ----------
     X : csr_matrix of shape (n_samples, n_features), float32
     signs : csr_matrix of shape (n_labels, n_samples), int8
-        From `dxml._learners.linear_signs`.
+        From `dxml._learners.linear_examples`.
     C : float
         Weight of the loss beside ½ ‖w‖².
     max_iter : int

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
-from dxml._learners.linear_signs import label_signs
+from dxml._learners.linear_examples import label_signs
 from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint._ensemble import every_pair

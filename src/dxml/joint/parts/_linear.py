@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, real
 from dxml._core.packed import Packed
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
+from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_head import LinearHead
-from dxml._learners.linear_signs import label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known, Near
@@ -211,7 +211,7 @@ class _Signs(NamedTuple):
     labels, points : int arrays, in rising order
         Columns and rows of the model.
     values : csr_matrix of shape (n_labels, n_points), int8
-        As in `dxml._learners.linear_signs.label_signs`, for these labels and points alone.
+        As in `dxml._learners.linear_examples.label_signs`, for these labels and points alone.
     """
 
     labels: npt.NDArray[np.int64]

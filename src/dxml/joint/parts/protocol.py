@@ -25,7 +25,7 @@ from dxml._core.precision import Precision
 from dxml._core.random import spawn_seed
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
-from dxml._learners.linear_signs import all_signs, label_signs
+from dxml._learners.linear_examples import all_signs, label_signs
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known, Near
 from dxml.progress import SILENT, Progress
