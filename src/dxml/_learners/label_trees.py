@@ -158,8 +158,8 @@ def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
 def tree_signs(Y: sp.csr_matrix, shape: TreeShape) -> sp.csr_matrix:
     """The points that each classifier learns from, (n_nodes + n_labels, n_samples), int8.
 
-    As `linear_examples.label_signs`: 1 for the points of the node or label, -1 for the others of the
-    parent or leaf. The root has none.
+    As `linear_examples.label_signs`: 1 for the points of the node or label, -1 for the others of
+    the parent or leaf. The root has none.
     """
     n_nodes, n_labels = shape.n_nodes, shape.n_labels
     labels = np.flatnonzero(shape.leaves >= 0)
