@@ -173,7 +173,8 @@ def _texts(run: Run, train: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
     if dict(run.parameters).get("encoder", "none") == "none":
         return {}, {}
     learnt, asked = load_text_parts(run.dataset, run.split, run.part)
-    return {"texts": learnt, "label_texts": train.label_names}, {"texts": asked}
+    names = {"label_texts": train.label_names} if run.method == "joint" else {}
+    return {"texts": learnt, **names}, {"texts": asked}
 
 
 def _chosen(model: Classifier) -> dict[str, Any]:

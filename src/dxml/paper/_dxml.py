@@ -6,9 +6,9 @@ W. Zhang, J. Yan, X. Wang, H. Zha: Deep Extreme Multi-label Learning. ICMR 2018.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,13 @@ from dxml.exceptions import DataFormatError
 from dxml.metrics import mean_precision
 from dxml.paper._encoder import Activation, FeatureEncoder
 from dxml.paper._losses import LossName
-from dxml.progress import Progress
+from dxml.paper._text_encoder import (
+    TextPointEncoder,
+    TextRows,
+    fit_text_encoder,
+    read_texts,
+)
+from dxml.progress import SILENT, Progress
 from dxml.topk import TopK
 
 __all__ = ["DXML", "mean_label_vectors"]
@@ -82,7 +88,7 @@ class DXML(Classifier):
         The paper's V, transposed.
     isolated_labels_ : int32 array
         Labels that no walk reached.
-    encoder_ : FeatureEncoder
+    encoder_ : FeatureEncoder or TextPointEncoder
     index_ : PartitionedIndex
     n_neighbors_, n_partitions_ : int
         The values in use: given, or chosen on the validation split.
@@ -142,6 +148,11 @@ class DXML(Classifier):
             float, Range(0, 1), "power of the singular values in label vectors; 0.5 as in word2vec"
         ] = 0.25,
         center: Annotated[bool, "subtract the mean label vector and scale each to length 1"] = True,
+        encoder: Annotated[
+            str,
+            "text encoder in place of the two layers, fine-tuned where texts are given: folder, "
+            "package or Hugging Face name; none: the paper's",
+        ] = "none",
         activation: Annotated[
             Activation, "activation of the hidden layer; linear: the paper's ablation"
         ] = "relu",
@@ -196,6 +207,7 @@ class DXML(Classifier):
         self.exponent = exponent
         self.spectrum = spectrum
         self.center = center
+        self.encoder = encoder
         self.activation = activation
         self.dropout = dropout
         self.loss = loss
@@ -215,25 +227,83 @@ class DXML(Classifier):
         self.random_state = random_state
         self.device = device
 
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Learn to rank labels.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
+        Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
+        texts : sequence of str, optional
+            The points' texts, for the parameter `encoder`.
+        progress : Progress
+            Hears of the long steps.
+        """
+
+        def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+            self._fit_points(X, Y, texts, progress)
+
+        return self._fit_by(fit, X, Y, progress)
+
+    def predict_topk(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        progress: Progress = SILENT,
+    ) -> TopK:
+        """The k best labels of each point, best first; see `dxml.topk.TopK`.
+
+        k defaults to 5, or to the number of labels if there are fewer. A model with a text encoder
+        needs the points' texts.
+        """
+        return self._in_batches(X, k, texts, progress)
+
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
+        self._fit_points(X, Y, None, progress)
+
+    def _fit_points(
+        self,
+        X: sp.csr_matrix,
+        Y: sp.csr_matrix,
+        texts: Sequence[str] | None,
+        progress: Progress,
+    ) -> None:
         labelled = np.diff(Y.indptr) > 0
-        X, Y = X[labelled], Y[labelled]
-        check_partitions(self.n_partitions or 1, X.shape[0])
-        self.scaler_ = fit_scaler(X, self.scaling)
-        X = self.scaler_.transform(X)
+        check_partitions(self.n_partitions or 1, int(labelled.sum()))
+        self.scaler_ = fit_scaler(X[labelled], self.scaling)
+        if self.encoder == "none":
+            points: sp.csr_matrix | TextRows = self.scaler_.transform(X[labelled])
+        else:
+            points = read_texts(self.encoder, _checked(texts, X), progress)[labelled]
+        Y = Y[labelled]
         self.label_vectors_ = self._embed_labels(Y, progress)
         targets = mean_label_vectors(Y, self.label_vectors_)
-        chosen = self._choose(X, Y, targets, progress)
+        chosen = self._choose(points, Y, targets, progress)
         self.n_partitions_, self.n_neighbors_ = chosen.n_partitions, chosen.n_neighbors
-        self.encoder_, self.history_ = self._train(X, targets, "encoder", progress)
+        self.encoder_, self.history_ = self._train(points, targets, "encoder", progress)
         with progress.stage("partitions"):
-            points = self.encoder_.embed(X, resolve_device(self.device))
-            self.index_ = self._partition(points, self.n_partitions_)
+            embedded = self.encoder_.embed(points, resolve_device(self.device))
+            self.index_ = self._partition(embedded, self.n_partitions_)
         self.train_labels_ = Y
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        device = resolve_device(self.device)
-        points = self.encoder_.embed(self.scaler_.transform(X), device)
+        return self._rank_texts(X, k, None)
+
+    def _rank_texts(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
+        device, f_x = resolve_device(self.device), self.encoder_
+        if isinstance(f_x, TextPointEncoder):
+            points = f_x.embed(f_x.read(_checked(texts, X)), device)
+        else:
+            points = f_x.embed(self.scaler_.transform(X), device)
         neighbours, _ = self.index_.search(points, self.n_neighbors_, self.n_probe, device)
         return self._vote(neighbours, self.train_labels_, k)
 
@@ -282,16 +352,31 @@ class DXML(Classifier):
         return random_walks(graph, self.walks_per_label, self.walk_length, seed, progress)
 
     def _train(
-        self, X: sp.csr_matrix, targets: Floats, stage: str, progress: Progress
-    ) -> tuple[FeatureEncoder, list[float]]:
+        self, X: sp.csr_matrix | TextRows, targets: Floats, stage: str, progress: Progress
+    ) -> tuple[Any, list[float]]:
         """f_x: Algorithm 1, line 4."""
         from dxml.paper._training import EncoderSettings, fit_encoder
 
+        hidden = self.hidden or (512 if self.n_labels_ >= MIN_LABELS_LARGE else 256)
+        device = resolve_device(self.device)
+        if isinstance(X, TextRows):
+            return fit_text_encoder(
+                X,
+                targets,
+                hidden=hidden,
+                loss=self.loss,
+                margin=self.margin,
+                dropout=self.dropout,
+                seed=spawn_seed(self.random_state, "encoder"),
+                device=device,
+                stage=stage,
+                progress=progress,
+            )
         usual = next(size for least, size in BATCHES if X.shape[0] >= least)
         batch_size = self.batch_size or usual
         rate = self.learning_rate or LEARNING_RATE * (usual / BATCHES[-1][1]) ** 0.5
         settings = EncoderSettings(
-            hidden=self.hidden or (512 if self.n_labels_ >= MIN_LABELS_LARGE else 256),
+            hidden=hidden,
             activation=self.activation,
             dropout=self.dropout,
             loss=self.loss,
@@ -304,7 +389,6 @@ class DXML(Classifier):
             init_scale=self.init_scale,
         )
         rng = spawn(self.random_state, "encoder")["encoder"]
-        device = resolve_device(self.device)
         return fit_encoder(
             X, targets, settings, rng=rng, device=device, stage=stage, progress=progress
         )
@@ -322,7 +406,7 @@ class DXML(Classifier):
         return vote(neighbours, weights, Y, k, self._tie_place)
 
     def _choose(
-        self, X: sp.csr_matrix, Y: sp.csr_matrix, targets: Floats, progress: Progress
+        self, X: sp.csr_matrix | TextRows, Y: sp.csr_matrix, targets: Floats, progress: Progress
     ) -> _Choice:
         """k and m by the mean of P@1, P@3 and P@5 on held-out points, where not given."""
         if self.n_partitions is not None and self.n_neighbors is not None:
@@ -389,12 +473,23 @@ class DXML(Classifier):
         self.history_ = reals(config["history"], "history")
         d, n_labels = self.n_features_in_, self.n_labels_
         self.scaler_ = FeatureScaler.from_arrays(arrays, d)
-        self.encoder_ = FeatureEncoder.from_arrays(arrays, d, self.activation)
+        if self.encoder == "none":
+            self.encoder_ = FeatureEncoder.from_arrays(arrays, d, self.activation)
+        else:
+            self.encoder_ = TextPointEncoder.from_arrays(arrays)
         dim = self.encoder_.dim
         self.label_vectors_ = arrays.floats("label_vectors", n_labels, dim)
         self.isolated_labels_ = arrays.ids("isolated_labels", None, below=n_labels)
         self.train_labels_ = arrays.csr("train_labels", None, n_labels, truth=True)
         self.index_ = PartitionedIndex.from_arrays(arrays, dim, self.train_labels_.shape[0])
+
+
+def _checked(texts: Sequence[str] | None, X: sp.csr_matrix) -> Sequence[str]:
+    if texts is None:
+        raise DataFormatError("this model reads texts beside features. Give texts=….")
+    if len(texts) != X.shape[0]:
+        raise DataFormatError(f"expected a text for each of {X.shape[0]} points, got {len(texts)}.")
+    return texts
 
 
 def _best_choice(tried: list[_Choice], tolerance: float = 0.002) -> _Choice:
