@@ -43,7 +43,7 @@ __all__ = ["DXML", "mean_label_vectors"]
 MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
 BATCHES = ((400_000, 1024), (100_000, 512), (0, 64))  # from so many points on, points in a step
 LEARNING_RATE = 0.015  # for the smallest batch; it grows with the root of the batch
-MOST_HELD = 10_000  # points that are held out to choose k and m
+MOST_HELD = 5_000  # points that are held out to choose k and m
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the validation split."""
 
