@@ -1,7 +1,7 @@
 """Are related labels in the kernel, and four wide layers in place of one, worth having?
 
     DXML_DATA=folder python benchmarks/parts_worth.py relations --data bibtex delicious mediamill
-    DXML_DATA=folder python benchmarks/parts_worth.py learners --data delicious     # needs a GPU
+    DXML_DATA=folder python benchmarks/parts_worth.py learners --data delicious --width 4096
 
 Joint is trained on four fifths of the training part and scored on the rest, with what is asked
 about and without it, on the same splits. Test points are not read. Printed are P@1, P@3 and P@5 of
@@ -18,39 +18,49 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from dxml import Joint
 from dxml._core.threads import n_threads
+from dxml._learners.kernel_choice import MOST_RELATED
 from dxml.bench._machine import commit, describe_machine, describe_versions
 from dxml.data import load_dataset
+from dxml.joint.parts._wide import WidePart
 from dxml.metrics import precision_at_k
 
 RESULTS = Path(__file__).parent / "results" / "parts-worth.jsonl"
-OFF = {
-    "relations": ("dxml._learners.kernel_choice.MOST_RELATED", 0),
-    "learners": ("dxml.joint.parts._wide.WIDE_LEARNERS", 1),
-}
+LEARNERS = {"with": 4, "without": 1}
 
 
 @contextmanager
-def without(what: str) -> Iterator[None]:
-    """Switched off within this context."""
-    place, value = OFF[what]
-    with patch(place, value):
+def switched(what: str, name: str) -> Iterator[None]:
+    """Within this context `what` is on ("with") or off ("without")."""
+    if what == "relations":
+        most = MOST_RELATED if name == "with" else 0
+        with patch("dxml._learners.kernel_choice.MOST_RELATED", most):
+            yield
+        return
+    plan = WidePart.plan
+
+    def planned(*given: Any) -> Any:
+        settings = plan(*given)
+        return None if settings is None else {**settings, "learners": LEARNERS[name]}
+
+    with patch.object(WidePart, "plan", planned):
         yield
 
 
-def precision(data: str, split: int, device: str) -> tuple[list[float], float]:
+def precision(data: str, split: int, settings: dict[str, Any]) -> tuple[list[float], float]:
     """P@1, 3 and 5 in per cent on the last fifth of the shuffled training part, and seconds."""
     whole = load_dataset(data, "train")
     order = np.random.default_rng(split).permutation(whole.n_samples)
     held = max(1, len(order) // 5)
     train, rest = whole.take(np.sort(order[held:])), whole.take(np.sort(order[:held]))
     begun = time.perf_counter()
-    model = Joint(random_state=split, device=device).fit(train.X, train.Y)
+    model = Joint(random_state=split, **settings).fit(train.X, train.Y)
     seconds = time.perf_counter() - begun
     found = 100 * precision_at_k(rest.Y, model.predict_topk(rest.X, 5), 5)
     return [round(float(found[k]), 3) for k in (0, 2, 4)], round(seconds, 1)
@@ -59,22 +69,22 @@ def precision(data: str, split: int, device: str) -> tuple[list[float], float]:
 def main() -> None:
     """Train, print, store."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=list(OFF))
+    parser.add_argument("what", choices=["relations", "learners"])
     parser.add_argument("--data", nargs="+", default=["bibtex", "delicious", "mediamill"])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--width", type=int, help="of the wide layer; by default Joint's")
+    parser.add_argument("--epochs", type=int, help="of the wide layer; by default Joint's")
     parser.add_argument("--output", type=Path, default=RESULTS)
     asked = parser.parse_args()
+    settings = {"device": asked.device, "width": asked.width, "epochs": asked.epochs}
     for data in asked.data:
         runs: dict[str, list[list[float]]] = {"with": [], "without": []}
         seconds: dict[str, list[float]] = {"with": [], "without": []}
         for split in range(asked.splits):
             for name in runs:
-                if name == "without":
-                    with without(asked.what):
-                        found, taken = precision(data, split, asked.device)
-                else:
-                    found, taken = precision(data, split, asked.device)
+                with switched(asked.what, name):
+                    found, taken = precision(data, split, settings)
                 runs[name].append(found)
                 seconds[name].append(taken)
                 print(f"{data}, split {split}, {name} {asked.what}: {found}, {taken} s", flush=True)
@@ -91,6 +101,7 @@ def main() -> None:
             "versions": describe_versions(),
             "threads": n_threads(),
             "what": asked.what,
+            "settings": settings,
             "data": data,
             "P@1, P@3, P@5": runs,
             "seconds": seconds,

@@ -68,7 +68,6 @@ def train_labels(
     starts, points = put(signs.indptr, np.int64), put(signs.indices, np.int32)
     used = put(signs.data, np.int8) * put(use, np.int8)[points]  # 0: not to be learnt from
     alphas, lengths = put(duals, np.float32), put(squares, np.float32)
-    changed = torch.zeros_like(used)
     n_labels, n_features = signs.shape[0], X.shape[1]
     width = _width(X)
     slots, room = _room(n_features, torch.device(device))
@@ -90,7 +89,6 @@ def train_labels(
             points,
             used,
             alphas,
-            changed,
             put(order, np.int64),
             len(order),
             first,
@@ -139,17 +137,15 @@ def _gather(
     filled: torch.Tensor,
     n_features: int,
 ) -> sp.csr_matrix:
-    """The parts of the output that were filled, as rows with their features in rising order."""
+    """The parts of the output that were filled, one after the other."""
     device, count = filled.device, len(filled)
     ends = filled.cumsum(0)
     total = int(ends[-1])
     label = torch.arange(count, device=device).repeat_interleave(filled, output_size=total)
     place = torch.arange(total, device=device)
     place += (torch.from_numpy(starts[:-1]).to(device) - ends + filled)[label]
-    kept = features[place]
-    order = (label.mul_(n_features)).add_(kept).argsort()
     indptr = np.concatenate([[0], ends.cpu().numpy()])
-    arrays = (values[place][order].cpu().numpy(), kept[order].cpu().numpy(), indptr)
+    arrays = (values[place].cpu().numpy(), features[place].cpu().numpy(), indptr)
     return sp.csr_matrix(arrays, shape=(count, n_features))
 
 
@@ -163,7 +159,6 @@ def _train(  # type: ignore[no-untyped-def]
     points,
     signs,
     duals,
-    changed,
     order,
     n_turns,
     first,
@@ -242,7 +237,6 @@ def _train(  # type: ignore[no-untyped-def]
                         fresh = tl.maximum(alpha - gradient / (square + ridge), 0.0)
                         step = sign * (fresh - alpha)
                         tl.store(duals + place, fresh)
-                        tl.store(changed + place, 1)
                         tl.store(w + features, own + step * data, mask=here)
                         for j in range(row + WIDTH, stop, WIDTH):
                             inside = j + lanes < stop
@@ -258,21 +252,16 @@ def _train(  # type: ignore[no-untyped-def]
             going = (turns < max_iter) & (largest - smallest > tol)
         out = tl.load(room + label - first)
         at = out
-        for s in range(0, size):  # every weight that is not 0 is of one of these points
-            if (tl.load(changed + begin + s) != 0) | (tl.load(duals + begin + s) > 0):
-                i = tl.load(points + begin + s)
-                stop = tl.load(x_starts + i + 1)
-                for j in range(tl.load(x_starts + i), stop, WIDTH):
-                    inside = j + lanes < stop
-                    f = tl.load(x_features + j + lanes, mask=inside, other=0)
-                    value = tl.load(w + f, mask=inside, other=0.0)
-                    kept = inside & (tl.abs(value) > prune)
-                    number = kept.to(tl.int32)
-                    to = at + tl.cumsum(number, 0) - 1
-                    tl.store(out_features + to, f, mask=kept)
-                    tl.store(out_values + to, value, mask=kept)
-                    tl.store(w + f, nothing, mask=inside)
-                    tl.debug_barrier()
-                    at += tl.sum(number)
+        for j in range(0, n_features, WIDTH):  # in rising order, so that nothing is sorted after
+            inside = j + lanes < n_features
+            value = tl.load(w + j + lanes, mask=inside, other=0.0)
+            kept = tl.abs(value) > prune
+            number = kept.to(tl.int32)
+            to = at + tl.cumsum(number, 0) - 1
+            tl.store(out_features + to, j + lanes, mask=kept)
+            tl.store(out_values + to, value, mask=kept)
+            tl.store(w + j + lanes, nothing, mask=inside)
+            at += tl.sum(number)
+        tl.debug_barrier()
         tl.store(filled + label - first, at - out)
         turn += tl.num_programs(0)
