@@ -17,13 +17,14 @@ import types
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dxml.exceptions import ParameterError, did_you_mean
 
 __all__ = [
     "Parameter",
     "Range",
+    "Seed",
     "accept_former_names",
     "check_params",
     "parameters_of",
@@ -52,6 +53,10 @@ class Range:
         if low:
             return f"above {low}" if self.open_low else f"{low} or more"
         return f"{high} or less" if high else "any"
+
+
+Seed = Annotated[int | None, Range(0), "seed; None: differs every time"]
+"""The parameter ``random_state`` of every method."""
 
 
 @dataclass(frozen=True)

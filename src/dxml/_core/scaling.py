@@ -7,7 +7,7 @@ non-zeros in X.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,13 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.sparse import plain_csr
 
-__all__ = ["FeatureScaler", "Scaling", "fit_scaler", "is_dense"]
+__all__ = ["FeatureScaler", "Scaling", "ScalingChoice", "fit_scaler", "is_dense"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
+ScalingChoice = Annotated[
+    Scaling, "of features: rows to length 1, columns standardised, auto by density"
+]
+"""The parameter ``scaling`` of every method."""
 DENSE_SHARE = 0.5  # share of non-zeros above which ``auto`` treats X as dense measurements
 MIN_RELATIVE_SPREAD = 1e-6  # of a column's mean; less is float32 rounding of a constant column
 

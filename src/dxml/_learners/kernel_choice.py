@@ -1,4 +1,4 @@
-"""Which kernel, with how much ridge, and whether its labels are related: by held-out points."""
+"""Choice of kernel, ridge and relations between labels, by precision on held-out points."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Kernel ridge regression: a vote of all training points, corrected for one another.
+"""Kernel ridge regression of all labels at once.
 
-A point's score for the labels is Σ_i k(x, x_i) votes_i over the training points x_i. Were the
-votes the points' own labels, crowded regions would shout down sparse ones. With K the kernel
-between the training points, votes = (K + ridge·I)⁻¹ Y are those that give their labels back.
+The scores of a point x are Σ_i k(x, x_i) votes_i over the training points x_i. With K the kernel
+matrix of the training points and Y their labels, votes = (K + ridge·I)⁻¹ Y are the dual
+coefficients, which minimise the squared error on the training points plus a penalty.
 
-Where labels hang together, what is said of one label tells something of the others: scores become
-S + S·R with R (n_labels, n_labels), the "curds and whey" of Breiman and Friedman (1997). R is a
-ridge regression of Y − S on S over training points, with S what the other points say of each: for
-this model that is known without leaving any out, S_i = Y_i − votes_i / [(K + ridge·I)⁻¹]_ii.
+Where labels are correlated, the score of one label helps to predict others: scores S become S + S·R
+with R (n_labels, n_labels), the "curds and whey" of Breiman and Friedman (1997). R is a ridge
+regression of the residuals Y − S on S over the training points, where S are leave-one-out scores.
+These have a closed form: S_i = Y_i − votes_i / [(K + ridge·I)⁻¹]_ii.
 
 Labels are dense here and K holds all pairs, so this is for some ten thousands of points. All is
 computed in float32, on a GPU without TF32.
@@ -116,7 +116,7 @@ def extend_kernel(
     rows: npt.NDArray[np.int64],
     device: torch.device,
 ) -> KernelVote:
-    """More points, whose votes and those of some known ones make up for what is left of the labels.
+    """With more points: their votes and those of some known points are solved for, others stay.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _votes(factor: Tensor, labels: Tensor) -> Tensor:
 
 
 def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What the other points say of some of the points, and what they leave of their labels."""
+    """Leave-one-out scores of some of the points, and the residuals of their labels."""
     n = len(factor)
     rows = torch.linspace(0, n - 1, min(n, LEFT_OUT), device=factor.device).long()
     spread = torch.empty(len(rows), device=factor.device)
@@ -262,7 +262,7 @@ def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Ten
 
 
 def relations_of(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
-    """Ridge regression of what is left on what was said, (n_labels, n_labels)."""
+    """Ridge regression from leave-one-out scores to residuals, (n_labels, n_labels)."""
     gram = left_out.mT @ left_out
     gram.diagonal().add_(pull)
     return torch.linalg.solve(gram, left_out.mT @ left)

@@ -16,8 +16,7 @@ from Lanczos iterations on products with the sparse Y and X, and Zᵀ P Z is nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +24,12 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dxml._core.arrays import Arrays
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
-from dxml.base import Classifier
+from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml.baselines._linear import MAX_DIRECT, Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
-from dxml.topk import TopK
 
 __all__ = ["CPLST", "conditional_directions"]
 
@@ -74,7 +71,7 @@ def conditional_directions(
     return np.ascontiguousarray(vectors[:, ::-1])
 
 
-class CPLST(Classifier):
+class CPLST(LowRankClassifier):
     """Conditional principal label space transformation.
 
     Attributes
@@ -101,10 +98,8 @@ class CPLST(Classifier):
         alpha: Annotated[
             float, Range(0, open_low=True), "penalty of the ridge regression on codes"
         ] = 1.0,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.dim = dim
         self.alpha = alpha
@@ -125,13 +120,3 @@ class CPLST(Classifier):
             encoder = ridge(gram, labels @ V - mean @ V, self.alpha)
         offset = label_offset(mean, self.label_frequency_)
         self.scores_ = LowRankScores(encoder, np.ascontiguousarray(V.T, np.float32), offset)
-
-    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        return self.scores_.rank(self.scaler_.transform(X), k, self._tie_place)
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        return {}, {**self.scaler_.arrays(), **self.scores_.arrays()}
-
-    def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
-        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)

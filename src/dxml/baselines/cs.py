@@ -27,12 +27,12 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, whole
 from dxml._core.compiled import compiled, prange
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml._core.threads import n_threads
-from dxml.base import Classifier
 from dxml.baselines._linear import Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
 from dxml.topk import TopK, insert_best
 
@@ -116,7 +116,7 @@ def matching_pursuit(
     return TopK(ids, scores)
 
 
-class CompressedSensing(Classifier):
+class CompressedSensing(LowRankClassifier):
     """Multi-label prediction via compressed sensing.
 
     Attributes
@@ -154,10 +154,8 @@ class CompressedSensing(Classifier):
         alpha: Annotated[
             float, Range(0, open_low=True), "penalty of the ridge regression on codes"
         ] = 1.0,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.dim = dim
         self.decoder = decoder
@@ -181,18 +179,15 @@ class CompressedSensing(Classifier):
         self.sparsity_ = min(self.sparsity or max(5, round(float(mean))), self.n_labels_)
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        X = self.scaler_.transform(X)
         if self.decoder == "correlation":
-            return self.scores_.rank(X, k, self._tie_place)
-        codes = self.scores_.encoder.apply(X)
+            return super()._rank(X, k)
+        codes = self.scores_.encoder.apply(self.scaler_.transform(X))
         A, offset = self.scores_.decoder, self.scores_.offset
         return matching_pursuit(codes, A, offset, self.sparsity_, k, self._tie_place)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        arrays = {**self.scaler_.arrays(), **self.scores_.arrays()}
-        return {"sparsity": self.sparsity_}, arrays
+        return {"sparsity": self.sparsity_}, super()._state()[1]
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         self.sparsity_ = whole(config, "sparsity", 1, self.n_labels_)
-        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)
+        super()._restore(config, arrays)

@@ -32,10 +32,10 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
 from dxml._core.compiled import compiled
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import next_bits
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
@@ -252,10 +252,8 @@ class FastXML(Classifier):
             Range(0, open_low=True),
             "cost of a point on the wrong side, against ‖w‖₁; None: chosen on held-out points",
         ] = None,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.n_trees = n_trees
         self.leaf_size = leaf_size

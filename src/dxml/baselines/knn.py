@@ -23,9 +23,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, whole
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml._neighbors.cosine import Neighbours, cosine_weights, unit_rows
 from dxml._neighbors.voting import vote
@@ -79,10 +79,8 @@ class KNN(Classifier):
         validation_fraction: Annotated[
             float, Range(0.01, 0.9), "share of the points held out to choose k, at most 2,000"
         ] = 0.1,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.power = power

@@ -31,10 +31,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, reals
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
-from dxml.base import Classifier
+from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml.baselines._linear import (
     Gram,
     LinearMap,
@@ -42,15 +41,15 @@ from dxml.baselines._linear import (
     conjugate_gradient,
     label_offset,
 )
+from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
-from dxml.topk import TopK
 
 __all__ = ["LEML"]
 
 Doubles = npt.NDArray[np.float64]
 
 
-class LEML(Classifier):
+class LEML(LowRankClassifier):
     """Low-rank empirical risk minimisation for multi-label learning.
 
     Attributes
@@ -84,10 +83,8 @@ class LEML(Classifier):
         max_iter: Annotated[int, Range(1), "most rounds, each of which solves for W and H"] = 10,
         cg_steps: Annotated[int, Range(1), "most steps of conjugate gradients in a round"] = 10,
         tol: Annotated[float, Range(0), "stop when a round lowers J by a smaller share"] = 1e-3,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.rank = rank
         self.alpha = alpha
@@ -139,16 +136,12 @@ class LEML(Classifier):
                         break
         return W, H
 
-    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        return self.scores_.rank(self.scaler_.transform(X), k, self._tie_place)
-
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        return {"history": self.history_}, {**self.scaler_.arrays(), **self.scores_.arrays()}
+        return {"history": self.history_}, super()._state()[1]
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         self.history_ = reals(config["history"], "history")
-        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)
+        super()._restore(config, arrays)
 
 
 def _turn(

@@ -33,9 +33,9 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml._core.compiled import compiled, prange
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml.base import Classifier
 from dxml.baselines._linear import Loss
@@ -258,10 +258,8 @@ class LPSR(Classifier):
         smoothing: Annotated[
             float, Range(0, open_low=True), "added to every count in naive Bayes"
         ] = 0.01,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.base = base
         self.leaf_size = leaf_size

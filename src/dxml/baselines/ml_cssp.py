@@ -27,13 +27,12 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
 from dxml._core.arrays import Arrays
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
-from dxml.base import Classifier
+from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml.baselines._linear import MAX_DIRECT, Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
-from dxml.topk import TopK
 
 __all__ = ["MLCSSP", "interpolation", "leverage_scores"]
 
@@ -77,7 +76,7 @@ def interpolation(Y: sp.csr_matrix, chosen: npt.NDArray[np.int64]) -> Doubles:
     return solution
 
 
-class MLCSSP(Classifier):
+class MLCSSP(LowRankClassifier):
     """Multi-label classification by column subset selection.
 
     Attributes
@@ -106,10 +105,8 @@ class MLCSSP(Classifier):
             int | None, Range(1), "labels r that are learned; None: half of them, at most 500"
         ] = None,
         alpha: Annotated[float, Range(0, open_low=True), "penalty of the ridge regression"] = 1.0,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.dim = dim
         self.alpha = alpha
@@ -137,14 +134,10 @@ class MLCSSP(Classifier):
         dim = min(dim, int(np.count_nonzero(chance)))
         return np.sort(rng.choice(self.n_labels_, dim, replace=False, p=chance))
 
-    def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
-        return self.scores_.rank(self.scaler_.transform(X), k, self._tie_place)
-
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        arrays = {**self.scaler_.arrays(), **self.scores_.arrays(), "chosen": self.chosen_}
-        return {}, arrays
+        config, arrays = super()._state()
+        return config, {**arrays, "chosen": self.chosen_}
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         self.chosen_ = arrays.ids("chosen", None, below=self.n_labels_)
-        self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
-        self.scores_ = LowRankScores.from_arrays(arrays, self.n_features_in_, self.n_labels_)
+        super()._restore(config, arrays)

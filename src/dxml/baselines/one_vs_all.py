@@ -26,9 +26,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn_seed
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml._core.threads import n_threads
 from dxml.base import Classifier
@@ -77,10 +77,8 @@ class OneVsAll(Classifier):
             "weight of the loss relative to ‖w‖²/2; None: 0.3, or 1 from 3,000 labels on",
         ] = None,
         prune: Annotated[float, Range(0), "weights smaller than this are dropped"] = 0.01,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.loss = loss
         self.C = C

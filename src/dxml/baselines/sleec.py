@@ -41,9 +41,9 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real, reals, whole
 from dxml._core.compiled import compiled, prange
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.sparse import sparse_product
 from dxml._core.storage import pack_csr
 from dxml._neighbors.index import PartitionedIndex
@@ -247,10 +247,8 @@ class SLEEC(Classifier):
         validation_fraction: Annotated[
             float, Range(0.01, 0.9), "share of the points held out to choose them, at most 2,000"
         ] = 0.1,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.n_learners = n_learners
         self.n_clusters = n_clusters

@@ -35,10 +35,10 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, reals
 from dxml._core.compiled import compiled
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.random_numba import below, next_bits
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml.base import Classifier
 from dxml.baselines._linear import LinearMap, label_offset, rank_product
 from dxml.progress import Progress
@@ -166,10 +166,8 @@ class WSABIE(Classifier):
         max_draws: Annotated[
             int, Range(1), "most draws to find a label that violates the margin"
         ] = 1000,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
     ) -> None:
         self.dim = dim
         self.epochs = epochs

@@ -18,6 +18,7 @@ from dxml._core.compiled import compiled
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import below, next_bits, unit, weighted
 from dxml.data._dataset import Dataset
+from dxml.data._drawing import MAX_DRAWS, taken, taken_once
 from dxml.data._label_law import chances_to_be_lost, label_law, label_shares
 from dxml.data._traits import Traits
 
@@ -26,7 +27,6 @@ __all__ = ["make_documents"]
 _WORDS = 1.5  # words of a label, as a multiple of its share of a point's
 _KEPT_LABELS = 0.8  # of an earlier point's labels that a revision keeps
 _KEPT_WORDS = 0.6
-_MAX_DRAWS = 20  # before a label or word is drawn uniformly
 _COMMON = 10.0  # words before the power law of the common words sets in
 
 
@@ -86,18 +86,15 @@ def _true_labels(
             first = _draw(state, topic_ends, 0, n_labels) // size * size
         tries = 0
         while n < stop:
-            if tries > _MAX_DRAWS:
+            if tries > MAX_DRAWS:
                 label = _below(state, n_labels)
             elif _uniform(state) < same:
                 label = _draw(state, topic_ends, first, min(first + size, n_labels))
             else:
                 label = _draw(state, ends, 0, n_labels)
             tries += 1
-            if seen[label] != row:
-                seen[label] = row
-                labels[n] = label
-                n += 1
-                tries = 0
+            if taken(label, row, seen, labels, n):
+                n, tries = n + 1, 0
     return labels
 
 
@@ -137,7 +134,7 @@ def _words(
                     n += 1
         tries = 0
         while n < stop:
-            if tries > _MAX_DRAWS:
+            if tries > MAX_DRAWS:
                 word = _below(state, n_words)
             elif n_own == 0 or _uniform(state) < common:
                 word = min(int(_COMMON * np.expm1(_uniform(state) * spread)), n_words - 1)
@@ -150,11 +147,8 @@ def _words(
                 else:
                     word = own[label, _front(state, own.shape[1], 1.0)]
             tries += 1
-            draws[word] += 1
-            if draws[word] == 1:
-                words[n] = word
-                n += 1
-                tries = 0
+            if taken_once(word, draws, words, n):
+                n, tries = n + 1, 0
         for i in range(start, stop):
             counts[i] = draws[words[i]]
             draws[words[i]] = 0
@@ -201,13 +195,11 @@ def _listed(
                 else:
                     label = _draw(state, topic_ends, first, stop)
             tries = 0
-            while seen[label] == row and tries < _MAX_DRAWS:
+            while seen[label] == row and tries < MAX_DRAWS:
                 label = _draw(state, topic_ends, first, stop)
                 tries += 1
             last_chance = n == start and i == row_ends[row + 1] - 1
-            if seen[label] != row and (keep or last_chance):
-                seen[label] = row
-                listed[n] = label
+            if (keep or last_chance) and taken(label, row, seen, listed, n):
                 n += 1
         ends[row + 1] = n
     return listed[:n], ends

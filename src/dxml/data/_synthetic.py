@@ -16,12 +16,12 @@ from dxml._core.compiled import compiled
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import below, star, unit, weighted, xorshift
 from dxml.data._dataset import Dataset
+from dxml.data._drawing import MAX_DRAWS, taken, taken_once
 from dxml.exceptions import ParameterError
 
 __all__ = ["make_planted", "train_test", "train_test_rows"]
 
 _SAME_GROUP_CHANCE = 0.8  # that a point's next label is from the group of one it has
-_MAX_DRAWS = 20  # before a label or feature is drawn uniformly
 
 
 @compiled()
@@ -60,7 +60,7 @@ def _plant_labels(
         tries = 0
         n = start
         while n < row_ends[row + 1]:
-            if tries > _MAX_DRAWS:
+            if tries > MAX_DRAWS:
                 position = _below(state, n_labels)
             elif n > start and _uniform(state) < _SAME_GROUP_CHANCE:
                 first = positions[start + _below(state, n - start)] // group * group
@@ -68,11 +68,8 @@ def _plant_labels(
             else:
                 position = _draw(state, ends, 0, n_labels)
             tries += 1
-            if seen[position] != row:
-                seen[position] = row
-                positions[n] = position
-                n += 1
-                tries = 0
+            if taken(position, row, seen, positions, n):
+                n, tries = n + 1, 0
     return positions
 
 
@@ -97,17 +94,14 @@ def _plant_features(
         tries = 0
         n = start
         while n < stop:
-            if n_own == 0 or tries > _MAX_DRAWS or _uniform(state) < noise:
+            if n_own == 0 or tries > MAX_DRAWS or _uniform(state) < noise:
                 feature = _below(state, n_features)
             else:
                 label = labels[first + _below(state, n_own)]
                 feature = signatures[label, _below(state, signatures.shape[1])]
             tries += 1
-            draws[feature] += 1
-            if draws[feature] == 1:
-                indices[n] = feature
-                n += 1
-                tries = 0
+            if taken_once(feature, draws, indices, n):
+                n, tries = n + 1, 0
         total = 0.0
         for i in range(start, stop):
             values[i] = np.log1p(draws[indices[i]])

@@ -1,4 +1,4 @@
-"""Fitted parts over the points they know: candidate labels and what each part says of them."""
+"""Fitted parts over the training points: candidate labels, and each part's scores of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Ensemble:
         return with_candidates(query, self.parts, self.n_candidates)
 
     def scores(self, query: Query) -> dict[str, Floats]:
-        """What each part says of each pair."""
+        """Each part's scores of the pairs."""
         return {name: part.scores(query) for name, part in self.parts.items()}
 
     def only(self, kept: npt.NDArray[np.bool_], known: Known) -> Ensemble:

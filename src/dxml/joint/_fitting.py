@@ -1,4 +1,4 @@
-"""Data → the fitted parts of a joint model and how they are weighed.
+"""Data → the fitted parts of a joint model, and the weights of the parts.
 
 The parts are fitted without the held-out points, weighed on those, and fitted again with all.
 """
@@ -44,7 +44,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """What held-out points chose: settings by part, weights, and parts to go on from."""
+    """What held-out points chose: settings, weights, and parts to start the last fit from."""
 
     settings: Mapping[str, Settings]
     mixture: Mixture
@@ -111,7 +111,7 @@ def _trial(task: Task, held: Mask, known: Known, near: Near | None, n_candidates
 
 
 def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
-    """Settings by part, the mixture, and parts to go on from, by held-out points."""
+    """Settings by part, the mixture, and parts to start the last fit from, by held-out points."""
     chosen: dict[str, Settings] = {}
     alone = [name for name in plan.parts if not PARTS[name].ladder]
     for name in alone:
@@ -164,7 +164,7 @@ def _with_neighbors(trial: Trial, plan: Plan) -> Trial:
 
 
 class _Climbed(NamedTuple):
-    """What came of a part with a ladder: its settings, None where it is not worth having."""
+    """The result of a search over a part's ladder: its settings; None: the part is left out."""
 
     settings: Settings | None
     mixture: Mixture
@@ -172,7 +172,7 @@ class _Climbed(NamedTuple):
 
 
 def _climbed(name: str, trials: Sequence[Trial], weighing: Weighing, every_label: bool) -> _Climbed:
-    """The settings that held-out points like best.
+    """The settings with the best precision on held-out points.
 
     With one trial an attempt starts from where the one before ended. With several it does not: a
     trial must not go on from what another's held-out points led to.

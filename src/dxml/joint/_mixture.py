@@ -1,11 +1,11 @@
-"""What several parts say of (point, label) pairs → one calibrated probability.
+"""Scores of (point, label) pairs by several parts → one calibrated probability.
 
 Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
 over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
-then calibrated, where there are enough pairs: pairs of similar score are put into bins, and a
-pair's probability is read off the line through the bins' shares of right labels. Each of the first
-ranks has a line of its own: of two pairs of the same score, the one that its point ranks first is
-right more often.
+then calibrated, where there are enough pairs, by isotonic regression over bins: pairs of similar
+score share a bin, and a pair's probability is interpolated between the bins' shares of right
+labels. The first ranks are calibrated each by itself: of two pairs of the same score, the one that
+its point ranks first is right more often.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
 BINS = 20  # of the calibration
 BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
-RANKS = (1, 2, 3, 5, 10)  # the last rank of each group of ranks with a line of its own
+RANKS = (1, 2, 3, 5, 10)  # the last rank of each group that is calibrated by itself
 LEAST_RANKED = 500  # held-out points that such lines need
 FLOOR = 0.005  # of a share, before its log-odds are taken
 NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
@@ -61,7 +61,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights of the parts, and the line from a mixed score to a probability.
+    """Weights of the parts, and the calibration from a mixed score to a probability.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int
 def _lines_by_rank(
     pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
 ) -> tuple[tuple[Floats, Floats], ...]:
-    """A line for each group of ranks, as far as there are enough points."""
+    """The calibration of each group of ranks, as far as there are enough points."""
     rows = [
         _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
         for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
@@ -317,13 +317,13 @@ def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
 
 
 def _logistic() -> tuple[Floats, Floats]:
-    """The line of a mixed score that is a logit."""
+    """The calibration of a mixed score that is a logit: the logistic function."""
     knots = np.linspace(-6, 6, 25, dtype=np.float32)
     return knots, (1 / (1 + np.exp(-knots))).astype(np.float32)
 
 
 def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:
-    """The line through the shares of right pairs, which never falls."""
+    """Knots of the calibration: bins of scores, and shares of right pairs that never fall."""
     from sklearn.isotonic import isotonic_regression
 
     order = np.argsort(mixed, kind="stable")

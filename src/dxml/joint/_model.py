@@ -1,4 +1,4 @@
-"""Joint: several scorers of (point, label) pairs, weighed against each other on held-out points.
+"""Joint: an ensemble of scorers of (point, label) pairs, weighed on held-out points.
 
 The method to use by default. Its parts (`dxml.joint.parts`) are fitted twice
 (`dxml.joint._fitting`): without some points, to learn how far each part can be trusted
@@ -19,9 +19,9 @@ import scipy.sparse as sp
 
 from dxml._core.device import memory_for, resolve_device
 from dxml._core.memory import promised_memory
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.precision import Precision
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.threads import n_threads
 from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Joint(Teachable):
-    """Head, kernel or linear classifier, and the vote of the nearest points, in one probability.
+    """An ensemble of classifiers and a vote of the nearest points, with calibrated probabilities.
 
     What the parts are depends on the shape of the data and on the device; see `plan_`.
 
@@ -156,10 +156,8 @@ class Joint(Teachable):
         validation_fraction: Annotated[
             float, Range(0.01, 0.5), "share of the points held out to weigh the parts, up to 2,000"
         ] = 0.2,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
         device: Annotated[
             Literal["auto", "cpu", "cuda"], "where to train and predict; auto: a GPU if present"
         ] = "auto",

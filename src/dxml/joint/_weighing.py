@@ -1,4 +1,4 @@
-"""Held-out points → the weight of each part, and the settings that are chosen by the mixture.
+"""Held-out points → the weights of the parts, and the settings that the mixture ranks best with.
 
 Quality is the mean of P@1, P@3 and P@5 of the held-out points.
 """

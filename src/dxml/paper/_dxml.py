@@ -16,9 +16,9 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.device import resolve_device
-from dxml._core.params import Range
+from dxml._core.params import Range, Seed
 from dxml._core.random import spawn, spawn_seed
-from dxml._core.scaling import FeatureScaler, Scaling, fit_scaler
+from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.storage import pack_csr
 from dxml._label_graph.graph import label_graph, read_graph
 from dxml._label_graph.walks import random_walks, random_walks_on_points
@@ -186,10 +186,8 @@ class DXML(Classifier):
         validation_fraction: Annotated[
             float, Range(0.01, 0.9), "share of the points held out to choose k and m"
         ] = 0.1,
-        scaling: Annotated[
-            Scaling, "of features: rows to length 1, columns standardised, auto by density"
-        ] = "auto",
-        random_state: Annotated[int | None, Range(0), "seed; None: differs every time"] = 0,
+        scaling: ScalingChoice = "auto",
+        random_state: Seed = 0,
         device: Annotated[
             Literal["auto", "cpu", "cuda"], "where to train and search; auto: a GPU if present"
         ] = "auto",

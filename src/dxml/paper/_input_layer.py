@@ -133,8 +133,14 @@ class CpuInputLayer:
         return self._w
 
 
-class GpuInputLayer:
-    """The same in torch: a batch becomes a dense matrix over the features that occur in it."""
+class PlacedLayer:
+    """Rows, weights and their velocities on a device, for input layers in torch.
+
+    Parameters
+    ----------
+    n : int
+        Most steps that a feature may be idle.
+    """
 
     def __init__(
         self,
@@ -146,9 +152,9 @@ class GpuInputLayer:
         n: int,
         device: str,
     ) -> None:
-        self._lengths = np.diff(X.indptr)
+        self._lengths = np.diff(X.indptr).astype(np.int64)
         self._indptr = torch.from_numpy(X.indptr.astype(np.int64)).to(device)
-        self._indices = torch.from_numpy(X.indices).to(device)
+        self._indices = torch.from_numpy(X.indices.astype(np.int32)).to(device)
         self._data = torch.from_numpy(X.data).to(device)
         self._w = torch.from_numpy(weights).to(device)
         self._v = torch.zeros_like(self._w)
@@ -157,6 +163,10 @@ class GpuInputLayer:
         self._powers = torch.from_numpy(idle_steps(rate, momentum, decay, n)).to(device)
         self._rate, self._momentum, self._decay = rate, momentum, decay
         self._device = device
+
+
+class GpuInputLayer(PlacedLayer):
+    """The same in torch: a batch becomes a dense matrix over the features that occur in it."""
 
     def start_epoch(self, batches: list[npt.NDArray[np.int64]]) -> None:
         """Nothing to prepare."""

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dxml.paper._input_layer import idle_steps
+from dxml.paper._input_layer import PlacedLayer
 
 __all__ = ["KernelInputLayer"]
 
@@ -63,7 +63,7 @@ class _Batches:
         )
 
 
-class KernelInputLayer:
+class KernelInputLayer(PlacedLayer):
     """An `InputLayer` on a GPU.
 
     `begin` says which batch is at hand. `forward_into` and `apply` then read where it lies from the
@@ -80,16 +80,7 @@ class KernelInputLayer:
         n: int,
         device: str,
     ) -> None:
-        self._lengths = np.diff(X.indptr).astype(np.int64)
-        self._indptr = torch.from_numpy(X.indptr.astype(np.int64)).to(device)
-        self._indices = torch.from_numpy(X.indices.astype(np.int32)).to(device)
-        self._data = torch.from_numpy(X.data).to(device)
-        self._w = torch.from_numpy(weights).to(device)
-        self._v = torch.zeros_like(self._w)
-        self._last = torch.zeros(len(weights), dtype=torch.int64, device=device)
-        self._now = 0
-        self._powers = torch.from_numpy(idle_steps(rate, momentum, decay, n)).to(device)
-        self._settings = (rate, momentum, decay)
+        super().__init__(X, weights, rate, momentum, decay, n, device)
         self._block = min(128, triton.next_power_of_2(weights.shape[1]))
         self._tiles = triton.cdiv(weights.shape[1], self._block)
         self._room = _Batches.empty(X.shape[0], max(X.nnz, 1), device)
@@ -156,7 +147,7 @@ class KernelInputLayer:
             self._last,
             self._w,
             self._v,
-            *self._settings,
+            *(self._rate, self._momentum, self._decay),
             self._w.shape[1],
             BLOCK=self._block,
             num_warps=1,

@@ -100,7 +100,41 @@ class _Steps(Protocol):
         """w1, up to date."""
 
 
-class _SparseSteps:
+class _HeadSteps:
+    """The head, what it is to come near to, and one SGD step on a batch's products."""
+
+    def __init__(
+        self,
+        head: _Head,
+        goals: Tensor,
+        settings: EncoderSettings,
+        generator: torch.Generator,
+        trained: Iterator[nn.Parameter],
+    ) -> None:
+        self._head, self._goals = head, goals
+        self._settings, self._generator = settings, generator
+        self._optimiser = settings.optimiser(trained)
+        self._total = torch.zeros((), device=goals.device)
+
+    def _descend(self, product: Tensor, step: _HeadInput | _StepInput) -> None:
+        """From the products (B, hidden) of a batch."""
+        goal = self._goals[step.goal_rows]
+        loss_of = LOSSES[self._settings.loss]
+        loss = loss_of(self._head(product, step.noise), goal, self._settings.margin)
+        self._optimiser.zero_grad(set_to_none=False)
+        if product.is_leaf and product.grad is not None:
+            product.grad.zero_()
+        loss.backward()
+        self._optimiser.step()
+        self._total += loss.detach() * len(goal)
+
+    def total_loss(self) -> float:
+        total = float(self._total)
+        self._total.zero_()
+        return total
+
+
+class _SparseSteps(_HeadSteps):
     """The first layer is an `InputLayer`; torch's autograd does the rest."""
 
     def __init__(
@@ -111,10 +145,8 @@ class _SparseSteps:
         settings: EncoderSettings,
         generator: torch.Generator,
     ) -> None:
-        self._layer, self._head, self._goals = layer, head, goals
-        self._settings, self._generator = settings, generator
-        self._optimiser = settings.optimiser(head.parameters())
-        self._total = torch.zeros((), device=goals.device)
+        super().__init__(head, goals, settings, generator, head.parameters())
+        self._layer = layer
         self._captured: dict[int, tuple[_HeadInput, torch.cuda.CUDAGraph | None]] = {}
 
     def epoch(self, batches: list[Rows]) -> Iterator[int]:
@@ -128,7 +160,7 @@ class _SparseSteps:
             if graph is None:
                 with torch.no_grad():
                     step.product.copy_(self._layer.forward(rows))
-                self._run(step)
+                self._descend(step.product, step)
                 assert step.product.grad is not None
                 self._layer.step(step.product.grad)
             else:
@@ -155,31 +187,15 @@ class _SparseSteps:
     def _run_all(self, step: _HeadInput) -> None:
         """A whole step of a batch that the layer knows: on a GPU it is recorded and replayed."""
         self._kernels.forward_into(step.product.detach())
-        self._run(step)
+        self._descend(step.product, step)
         assert step.product.grad is not None
         self._kernels.apply(step.product.grad)
-
-    def _run(self, step: _HeadInput) -> None:
-        goal = self._goals[step.goal_rows]
-        loss_of = LOSSES[self._settings.loss]
-        loss = loss_of(self._head(step.product, step.noise), goal, self._settings.margin)
-        self._optimiser.zero_grad(set_to_none=False)
-        if step.product.grad is not None:
-            step.product.grad.zero_()
-        loss.backward()
-        self._optimiser.step()
-        self._total += loss.detach() * len(goal)
-
-    def total_loss(self) -> float:
-        total = float(self._total)
-        self._total.zero_()
-        return total
 
     def first_weights(self) -> Floats:
         return self._layer.weights()
 
 
-class _DenseSteps:
+class _DenseSteps(_HeadSteps):
     """Batches are made dense on the device; on a GPU a step is one replay of a captured graph."""
 
     def __init__(
@@ -197,10 +213,8 @@ class _DenseSteps:
         self._indices = torch.from_numpy(X.indices.astype(np.int64)).to(device)
         self._data = torch.from_numpy(X.data).to(device)
         self._w1 = nn.Parameter(torch.from_numpy(first).to(device))
-        self._head, self._goals, self._settings = head, goals, settings
-        self._optimiser = settings.optimiser(iter([self._w1, *head.parameters()]))
-        self._generator = generator
-        self._total = torch.zeros((), device=device)
+        trained = iter([self._w1, *head.parameters()])
+        super().__init__(head, goals, settings, generator, trained)
         self._captured: dict[int, tuple[_StepInput, torch.cuda.CUDAGraph | None]] = {}
 
     def epoch(self, batches: list[Rows]) -> Iterator[int]:
@@ -247,19 +261,7 @@ class _DenseSteps:
         return self._captured[size]
 
     def _run(self, step: _StepInput) -> None:
-        product = step.dense() @ self._w1  # (B, hidden)
-        goal = self._goals[step.goal_rows]
-        loss_of = LOSSES[self._settings.loss]
-        loss = loss_of(self._head(product, step.noise), goal, self._settings.margin)
-        self._optimiser.zero_grad(set_to_none=False)
-        loss.backward()
-        self._optimiser.step()
-        self._total += loss.detach() * len(goal)
-
-    def total_loss(self) -> float:
-        total = float(self._total)
-        self._total.zero_()
-        return total
+        self._descend(step.dense() @ self._w1, step)
 
     def first_weights(self) -> Floats:
         return self._w1.detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""How often a label occurs: the same for every point, it corrects what all others get wrong."""
+"""The log-frequency of a label: a prior, the same for every point."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ makes the right ones look rarer, and a large weight would be learnt from it.
 
 @dataclass(frozen=True, eq=False)
 class Frequency(Part):
-    """Scores a pair by the logarithm of the share of points that carry its label, and one more.
+    """log((1 + c) / (1 + n)) of a label that c of n points carry.
 
     Attributes
     ----------

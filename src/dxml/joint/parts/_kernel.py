@@ -1,4 +1,4 @@
-"""Kernel ridge regression over all labels: a vote of all training points, for small data."""
+"""Kernel ridge regression over all labels, for small data."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class KernelPart(Part):
         return every[rows, query.pairs.indices]
 
     def add(self, lesson: Lesson) -> KernelPart:
-        """New points get votes, and up to 1,000 known points other ones, that fit their labels."""
+        """Votes of the new points and of up to 1,000 known ones are solved for; others stay."""
         options = lesson.options
         known = lesson.after.labels[: lesson.before.n_points]
         grown = extend_kernel(
@@ -191,7 +191,7 @@ def _rounded(votes: Floats, precision: Precision) -> Floats:
 
 
 def _involved(lesson: Lesson) -> npt.NDArray[np.int64]:
-    """Known points whose votes the new ones may change: those near them, and any others."""
+    """Known points whose votes the new ones may change: their nearest ones, then random ones."""
     before, options = lesson.before, lesson.options
     ids = before.search(lesson.X, NEAREST, options.device).ids
     found = np.bincount(ids[ids >= 0], minlength=before.n_points)

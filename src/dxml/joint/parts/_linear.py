@@ -155,7 +155,7 @@ class LinearPart(Part):
         return LinearPart(head, self.C)._taught(signs, after.points, after.n_labels, options)
 
     def train_on(self, task: Task, planned: Settings | None) -> LinearPart:
-        """All labels go on from their weights w₀, by a loss so small that they stay near.
+        """All labels are trained on from their weights w₀, with a small C' so that they stay near.
 
         min_w ½ ‖w − w₀‖² + C' Σ loss
         """
@@ -222,8 +222,8 @@ class _Signs(NamedTuple):
 def _lesson_signs(lesson: Lesson) -> _Signs:
     """New points against their shortlists; new labels also against the known points nearby.
 
-    Labels of which only a small share of the points is new are left out. Trained on with a few new
-    points, which have nothing to set against them, they would get worse.
+    Labels of which only a small share of the points is new are left out. With a few new points and
+    few negatives beside them, training on makes them worse.
     """
     before, after, options = lesson.before, lesson.after, lesson.options
     n_known, n_new = before.n_rows, lesson.X.shape[0]

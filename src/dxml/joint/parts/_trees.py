@@ -1,4 +1,4 @@
-"""Trees over the labels: a label is scored by the way down to it, so that rare ones share."""
+"""Trees over the labels: rare labels share the classifiers on their path with similar labels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TreesPart(Part):
     def plan(
         cls, shape: Shape, options: Options, others: Mapping[str, Settings]
     ) -> Settings | None:
-        """Where rows are sparse and short, labels are many, and no network has a say."""
+        """For short sparse rows and many labels, without a kernel, a wide layer or an encoder."""
         if options.n_trees is not None:
             return {"n_trees": options.n_trees} if options.n_trees else None
         many = TREE_LABELS[0] <= shape.n_labels <= TREE_LABELS[1]

@@ -59,7 +59,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Shape:
-    """What a plan is made by: the shape of the data and what training may take.
+    """What decides a plan: the shape of the data, the device, and the memory for training.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Data:
     X : csr_matrix of shape (n_samples, n_features)
     Y : csr_matrix of shape (n_samples, n_labels), bool
     negatives : csr_matrix of the shape of Y or None
-        Labels of each point's neighbours, which its own are told from; None: all labels.
+        Hard negatives: labels of each point's neighbours that are not its own; None: all labels.
     texts : Texts or None
     label_texts : Tokens or None
         The points' texts, and what is known of every label in words, where a part reads texts.
@@ -253,7 +253,7 @@ class Trial:
     computed: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def query(self, every_label: bool) -> Query:
-        """The points held out, as every label's pairs; shortlists replace these."""
+        """The points held out, without pairs; `with_candidates` adds these."""
         assert self.near is not None
         pairs = sp.csr_matrix((self.X.shape[0], self.known.n_labels), dtype=bool)
         device = self.task.options.device
@@ -373,7 +373,7 @@ class Part(ABC):
 
     @classmethod
     def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
-        """The settings that held-out points like best, and the part of each trial."""
+        """The settings with the best precision on held-out points, and the part of each trial."""
         return settings, [cls.fit(trial.task, settings) for trial in trials]
 
     @classmethod
