@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dxml._core.scaling import FeatureScaler
+from dxml._core.targets import Target
 from dxml._learners.linear_head import LinearHead
 from dxml._neighbors.cosine import rare_features
 from dxml.bench._machine import commit, describe_machine, machine_name
@@ -61,7 +62,8 @@ def large_model(name: str, n_samples: int | None) -> Joint:
     plan = Plan(False, {name: part.settings for name, part in parts.items()})
     model = Joint(device="cpu")
     model.n_samples_, model.n_features_in_, model.n_labels_ = n, d, n_labels
-    model.label_names_, model.seconds_ = None, {}
+    model.label_names_, model.target_, model.seconds_ = None, Target(), {}
+    model.held_out_ = None
     model.label_frequency_, model._tie_place = known.counts, known.tie_order
     model.scaler_ = FeatureScaler(None, None, rows=True)
     model.mixture_ = default_mixture({name: part.opinion for name, part in parts.items()})

@@ -77,7 +77,6 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "_cli/_rankers": "_cli/test_predict",
     "_cli/_tables": "_cli/test_tagging",
     "_cli/_write": "_cli/test_commands",
-    "_cli/data": "_cli/test_commands",
     "_cli/evaluate": "_cli/test_commands",
     "_cli/explain": "_cli/test_tagging",
     "_cli/methods": "_cli/test_commands",

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml.joint._ensemble import with_candidates
+from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import Mixture, Opinion
 from dxml.joint._points import FeatureSpace, Known, Near, tie_order_of
 from dxml.joint._weighing import Attempt, Weighing, climb
@@ -77,6 +78,7 @@ def test_quality_by_hand(options: Options) -> None:
     quality, mixture = weighing.mixture()
     assert quality == pytest.approx((1 + 31 / 90) / 2)
     assert mixture.weights["says"] > 0
+    assert weighing.judged(mixture, {}) == HeldOut(30, {1: 100.0, 3: round(3100 / 90, 2)})
 
 
 def test_more_parts_are_weighed_with_the_others(options: Options) -> None:

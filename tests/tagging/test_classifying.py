@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dxml import TextTagger
 from dxml.exceptions import DataFormatError, ParameterError
+from dxml.text import read_table
 
 FEW = ["fish in the sea", "the sea has fish", "soup with salt", "a soup of salt", "rain and fog"]
 TEXTS = [f"{text} {i}" for i in range(4) for text in FEW]
@@ -150,3 +151,16 @@ def test_subclasses(tmp_path: Path) -> None:
     long = clone(Long(flavour="b", **QUICK)).set_params(flavour="c")
     assert long.flavour == "c" and long.get_params()["C"] == 1.0
     assert long.fit(TEXTS, LISTS).predict(["salt"], top=1) == [["food"]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_frames_are_texts_and_labels(library: str) -> None:
+    frame = importlib.import_module(library).DataFrame({"text": TEXTS, "labels": LISTS})
+    tagger = TextTagger(**QUICK).fit(frame["text"], frame["labels"])
+    plain = TextTagger(**QUICK).fit(TEXTS, LISTS)
+    assert tagger.labels_ == plain.labels_
+    assert tagger.tag(frame["text"]) == plain.tag(TEXTS)
+    assert tagger.predict(frame["text"]) == plain.predict(TEXTS)
+    assert tagger.score(frame["text"], frame["labels"]) == plain.score(TEXTS, LISTS)
+    table = read_table(frame, "text", "labels")
+    assert table.texts == tuple(TEXTS) and table.labels == tuple(map(tuple, LISTS))

@@ -164,7 +164,9 @@ class Reading:
         if skipped:
             _echo_skipped(skipped, said)
 
-    def read(self, data: str, columns: Columns, progress: Progress) -> TextTable:
+    def read(
+        self, data: str, columns: Columns, progress: Progress, *, distinct_ids: bool = True
+    ) -> TextTable:
         """The table; bad rows that are skipped are counted on standard error."""
         from dxml.text import read_table
 
@@ -174,7 +176,7 @@ class Reading:
             columns.labels,
             columns.id,
             id_if_there=self.id is None,
-            distinct_ids=True,
+            distinct_ids=distinct_ids,
             encoding=self.encoding,
             label_separator=columns.label_separator,
             skip_bad_rows=self.skip_bad_rows,
@@ -184,11 +186,13 @@ class Reading:
             _echo_skipped(table.skipped, table.problems[0])
         return table
 
-    def read_labelled(self, data: str, columns: Columns, progress: Progress) -> TextTable:
+    def read_labelled(
+        self, data: str, columns: Columns, progress: Progress, *, distinct_ids: bool = True
+    ) -> TextTable:
         """As `read`; labels must be there, and rows."""
         if columns.labels is None:
             raise ParameterError("say which column has the labels, such as --labels subjects.")
-        table = self.read(data, columns, progress)
+        table = self.read(data, columns, progress, distinct_ids=distinct_ids)
         if not len(table):
             raise DataFormatError(f"{data}: the table has no rows. Check the path.")
         return table

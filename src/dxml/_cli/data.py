@@ -1,14 +1,18 @@
-"""``dxml data list | info | get | convert``."""
+"""``dxml data list | info | check | get | convert``."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
 
 import typer
 
 from dxml._cli._options import DATA, QUIET, SPLIT
+from dxml._cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Data sets: list, describe, fetch, convert.", no_args_is_help=True)
+app = typer.Typer(help="Data sets: list, describe, check, fetch, convert.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -47,6 +51,60 @@ def info(data: str = DATA, split: int | None = SPLIT) -> None:
 
 
 @app.command()
+def check(
+    data: str = typer.Argument(
+        ..., metavar="FILE", help="A table of texts: JSON, CSV, TSV, Excel, Parquet."
+    ),
+    text: list[str] = TEXT,
+    labels: str | None = LABELS,
+    id: str | None = ID,
+    test: str | None = typer.Option(
+        None, "--test", metavar="FILE", help="Texts to judge a model on: are they others?"
+    ),
+    plot: Path | None = typer.Option(
+        None, "--plot", metavar="FILE", help="Draw it: a .png, .svg or .pdf."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="As a JSON object."),
+    label_separator: str | None = SEPARATOR,
+    encoding: str = ENCODING,
+    skip_bad_rows: bool = SKIP,
+    quiet: bool = QUIET,
+) -> None:
+    """Look at a table of texts before training on it.
+
+    Finds rows without text or labels, texts that stand twice or nearly so,
+    labels that were not split, labels of a single text, languages, and test
+    texts that are training texts too. Columns are text and labels, unless given.
+    """
+    import json
+
+    from dxml._cli._output import check_folder
+    from dxml.plots import save, table_plot
+    from dxml.plots._style import check_target
+    from dxml.progress import open_progress
+    from dxml.text import check_table
+
+    if plot is not None:
+        check_folder(check_target(plot).parent)
+    asked = Reading(text or ["text"], labels or "labels", id, label_separator, encoding)
+    reading = replace(asked, skip_bad_rows=skip_bad_rows)
+    columns = reading.columns(None)
+    with open_progress(quiet or as_json) as progress:
+        table = reading.read_labelled(data, columns, progress, distinct_ids=False)
+        other = test and reading.read_labelled(test, columns, progress, distinct_ids=False)
+        found = check_table(table, other or None, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(found.numbers(), ensure_ascii=False, indent=1))
+    else:
+        for line in found.lines(Path(test).name if test else "", named=True):
+            typer.echo(line)
+    if plot is not None:
+        save(table_plot(found, title=f"{Path(data).name} before training"), plot)
+        if not (quiet or as_json):
+            typer.echo(f"drawn into {plot}")
+
+
+@app.command()
 def get(
     name: str = typer.Argument(..., metavar="NAME", help="One of [bold]dxml data list[/bold]."),
     quiet: bool = QUIET,
@@ -71,8 +129,6 @@ def convert(
     OUT may be a folder name.dxml: binary, memory-mapped when it is read, and
     made of text of any size in little memory.
     """
-    from pathlib import Path
-
     from dxml._cli._output import check_folder
     from dxml.data._formats import convert as convert_data
     from dxml.data._formats import recognise

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,6 +28,9 @@ from dxml._cli._tables import (
     Reading,
 )
 from dxml.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from dxml.joint._held_out import HeldOut
 
 __all__ = ["train"]
 
@@ -169,6 +173,7 @@ def _train_tagger(
     from dxml.joint import Joint
     from dxml.progress import StageTimer, open_progress
     from dxml.tagging._tagger import TextTagger
+    from dxml.text import check_table
 
     if method not in (None, "joint"):
         raise ParameterError(f"texts are tagged by method 'joint', got {method!r}.")
@@ -188,7 +193,8 @@ def _train_tagger(
         timer = StageTimer(progress)
         table = reading.read_labelled(data, tagger.columns, timer)
         vocabulary = info.read(reading)
-        said = info.report(vocabulary, table.labels or ())
+        found = check_table(table, near=False)
+        said = [*found.lines(), *info.report(vocabulary, table.labels or ())]
         tagger.fit(
             table.texts,
             table.labels or (),
@@ -212,6 +218,7 @@ def _train_tagger(
             time.perf_counter() - start,
             model,
             f"dxml explain 'a text' --model {model}",
+            tagger.model.held_out_,
         )
 
 
@@ -261,6 +268,7 @@ def _train_method(
             time.perf_counter() - start,
             model,
             f"dxml {'evaluate ' + data if data in REGISTRY else 'predict NEW'} --model {model}",
+            getattr(estimator, "held_out_", None),
         )
 
 
@@ -285,13 +293,20 @@ def _may_overwrite(folder: Path) -> bool:
 
 
 def _report(
-    what: str, seconds: dict[str, float], total: float, model: Path, following: str
+    what: str,
+    seconds: dict[str, float],
+    total: float,
+    model: Path,
+    following: str,
+    held_out: HeldOut | None,
 ) -> None:
     """What was trained and where it is; the seconds of the stages add up to the total."""
     stages = seconds | {"other": max(total - sum(seconds.values()), 0.0)}
     spent = ", ".join(f"{name} {time:.1f}" for name, time in stages.items())
     size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
     typer.echo(f"{what}\nseconds: {spent}; {total:.1f} in all\nsaved to {model} ({size:.1f} MB)")
+    if held_out is not None:
+        typer.echo(f"accuracy: {held_out}")
     _tell_of_lessons(model)
     typer.echo(f"next: {following}")
 

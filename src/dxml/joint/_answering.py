@@ -26,6 +26,7 @@ from dxml.base import Classifier
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._explaining import Evidence, Explainer, strongest
+from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, expected_number
 from dxml.joint._past_formats import upgraded
 from dxml.joint._plan import Plan
@@ -52,6 +53,7 @@ class Answering(Classifier):
     precision: Precision
     scaler_: FeatureScaler
     mixture_: Mixture
+    held_out_: HeldOut | None
     _ensemble: Ensemble
 
     def _read(self, texts: Sequence[str] | None) -> Texts | None:
@@ -356,6 +358,7 @@ class Answering(Classifier):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         config, arrays = self._ensemble.state(self.precision)
+        config["held_out"] = None if self.held_out_ is None else self.held_out_.state()
         return config, {**self.scaler_.arrays(), **self.mixture_.arrays(), **arrays}
 
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
@@ -365,3 +368,4 @@ class Answering(Classifier):
         self._ensemble = Ensemble.restore(config, arrays, self._tie_place, shape)
         opinions = {name: part.opinion for name, part in self.parts_.items()}
         self.mixture_ = Mixture.from_arrays(arrays, opinions)
+        self.held_out_ = HeldOut.from_state(config.get("held_out"))

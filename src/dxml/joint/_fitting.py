@@ -17,6 +17,7 @@ from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
 from dxml.joint._ensemble import Ensemble, space_of, with_candidates
+from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import Mixture, default_mixture
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import FeatureSpace, Known, Near
@@ -40,6 +41,7 @@ class Fitted(NamedTuple):
 
     ensemble: Ensemble
     mixture: Mixture
+    held_out: HeldOut | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,7 @@ class _Choice:
     settings: Mapping[str, Settings]
     mixture: Mixture
     start: Mapping[str, Part]
+    held_out: HeldOut
 
 
 def n_candidates_for(plan: Plan) -> int:
@@ -80,17 +83,18 @@ def fit_ensemble(
             near = known.search(X, wanted, options.device).without_self()
         data = replace(data, negatives=known.shortlist(near, options.n_negatives))
     task = Task(data, options, progress=progress)
-    settings, mixture, start = plan.parts, None, {}
+    settings, mixture, start, held_out = plan.parts, None, {}, None
     if folds:
         held = [_trial(task, fold, known, near, n_candidates) for fold in folds]
         choice = _choose(plan, held, n_candidates)
         settings, mixture, start = choice.settings, choice.mixture, dict(choice.start)
+        held_out = choice.held_out
     parts = {name: PARTS[name].fit(task, own, start.get(name)) for name, own in settings.items()}
     plan = Plan(plan.every_label, settings)
     known = replace(known, space=space_of(plan, parts, X, searched))
     if mixture is None:
         mixture = default_mixture({name: part.opinion for name, part in parts.items()})
-    return Fitted(Ensemble(plan, known, parts, searched, n_candidates), mixture)
+    return Fitted(Ensemble(plan, known, parts, searched, n_candidates), mixture, held_out)
 
 
 def _searched(X: sp.csr_matrix) -> Mask:
@@ -128,17 +132,19 @@ def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
     opinions = {name: PARTS[name].opinion for name in plan.parts}
     weighing = Weighing(trials, queries, opinions)
     mixture: Mixture | None = None
+    more: dict[str, Sequence[Part]] = {}
     start = {name: trials[0].parts[name] for name in alone if PARTS[name].continues}
     for name in plan.parts:
         if PARTS[name].ladder:
             climbed = _climbed(name, trials, weighing, plan.every_label)
             mixture = climbed.mixture
             if climbed.settings is not None:
-                chosen[name] = climbed.settings
+                chosen[name], more[name] = climbed.settings, climbed.parts
                 if len(trials) == 1:
                     start[name] = climbed.last
     settings = {name: chosen[name] for name in plan.parts if name in chosen}
-    return _Choice(settings, mixture or weighing.mixture()[1], start)
+    mixture = mixture or weighing.mixture()[1]
+    return _Choice(settings, mixture, start, weighing.judged(mixture, more))
 
 
 def _fit_in_all(
@@ -169,6 +175,7 @@ class _Climbed(NamedTuple):
     settings: Settings | None
     mixture: Mixture
     last: Part
+    parts: Sequence[Part]
 
 
 def _climbed(name: str, trials: Sequence[Trial], weighing: Weighing, every_label: bool) -> _Climbed:
@@ -191,6 +198,6 @@ def _climbed(name: str, trials: Sequence[Trial], weighing: Weighing, every_label
         if kind.optional(every_label, trials[0].parts):
             quality, without = weighing.mixture()
             if low.quality < quality + EARNED:
-                return _Climbed(None, without, low.parts[0])
+                return _Climbed(None, without, low.parts[0], ())
         best, last = climb(kind.ladder, kind.first_steps, FURTHER, low, attempt)
-    return _Climbed(best.settings, best.mixture, last.parts[0])
+    return _Climbed(best.settings, best.mixture, last.parts[0], best.parts)

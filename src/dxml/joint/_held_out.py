@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from dxml._core.arrays import mapping, real, whole
 from dxml._core.random import spawn
 
-__all__ = ["MOST_FOLDS", "hold_out"]
+__all__ = ["MOST_FOLDS", "HeldOut", "hold_out"]
 
 MOST_HELD = 2_000  # held-out points; more do not change the choice
 MOST_FOLDS = 5
 LEAST_POINTS = 20  # with fewer, nothing is held out and the default weights hold
 
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How well the parts together rank the points that were held out to weigh them.
+
+    Attributes
+    ----------
+    points : int
+    precision : dict of int to float
+        P@k in per cent, for k of 1, 3 and 5, as far as there are labels.
+
+    Notes
+    -----
+    The few weights of the mixture were learnt on the same points, and the model is then trained
+    with them too: for points that are new to it the numbers are an estimate.
+    """
+
+    points: int
+    precision: Mapping[int, float]
+
+    def __str__(self) -> str:
+        scores = ", ".join(f"P@{k} {score:.1f}" for k, score in self.precision.items())
+        return f"{scores} on {self.points:,} held-out points"
+
+    def state(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"points": self.points, "precision": {str(k): p for k, p in self.precision.items()}}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any] | None) -> HeldOut | None:
+        """The inverse of `state`; None where nothing was held out or kept."""
+        if state is None:
+            return None
+        scores = mapping(state, "precision")
+        return cls(whole(state, "points"), {int(k): real(scores, k) for k in scores})
 
 
 def hold_out(

@@ -57,6 +57,9 @@ class Joint(Teachable):
         "vectors".
     mixture_ : Mixture
         The weights of the parts, and the way from a score to a probability.
+    held_out_ : HeldOut or None
+        P@1, P@3 and P@5 on the points that were held out to weigh the parts; None where there were
+        too few points, or for folders written before it was kept.
     train_features_, train_labels_ : csr_matrix
         The points that are known, scaled, and their labels.
     C_ : float
@@ -275,7 +278,7 @@ class Joint(Teachable):
             label_texts=read_labels,
             progress=progress,
         )
-        self.mixture_ = fitted.mixture
+        self.mixture_, self.held_out_ = fitted.mixture, fitted.held_out
         self._ensemble = fitted.ensemble.rounded(self.precision)
 
     def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.sparse import plain_csr
+from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
 from dxml.joint.parts.protocol import Part, Query, Settings, Trial
-from dxml.metrics import mean_precision
-from dxml.topk import topk_from_csr
+from dxml.metrics import mean_precision, precision_at_k
+from dxml.topk import TopK, topk_from_csr
 
 __all__ = ["Attempt", "Weighing", "climb"]
 
@@ -77,18 +78,30 @@ class Weighing:
 
     def mixture(self, more: Mapping[str, Sequence[Part]] | None = None) -> tuple[float, Mixture]:
         """Quality and mixture of the parts, with more of them: by name, one a trial."""
+        together = self._together(more)
+        mixture = fit_mixture(together, self._opinions, self._pairs, self._truth, self._known)
+        return mean_precision(self._truth, self._ranking(mixture, together)), mixture
+
+    def judged(self, mixture: Mixture, more: Mapping[str, Sequence[Part]]) -> HeldOut:
+        """How well a mixture ranks the held-out points."""
+        ranking = self._ranking(mixture, self._together(more))
+        found = 100 * precision_at_k(self._truth, ranking, ranking.k)
+        scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
+        return HeldOut(self._truth.shape[0], scores)
+
+    def _together(self, more: Mapping[str, Sequence[Part]] | None) -> dict[str, Floats]:
         said = [dict(each) for each in self._said]
         for name, parts in (more or {}).items():
             for each, part, query in zip(said, parts, self._queries, strict=True):
                 each[name] = part.scores(query)
-        together = {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+        return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+
+    def _ranking(self, mixture: Mixture, together: Mapping[str, Floats]) -> TopK:
         pairs = self._pairs
-        mixture = fit_mixture(together, self._opinions, pairs, self._truth, self._known)
         mixed = mixture.mix(together)
         mixed[~self._known] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
-        ranking = topk_from_csr(scored, min(5, pairs.shape[1]), self._tie_order)
-        return mean_precision(self._truth, ranking), mixture
+        return topk_from_csr(scored, min(5, pairs.shape[1]), self._tie_order)
 
 
 def climb(

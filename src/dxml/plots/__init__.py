@@ -13,6 +13,7 @@ from dxml.plots._frequency import FrequencyPlot, frequency_plot
 from dxml.plots._labels import LabelPlot, label_plot
 from dxml.plots._reliability import ReliabilityPlot, reliability_plot
 from dxml.plots._style import NothingToDrawError, check_target, pyplot, write
+from dxml.plots._table import TablePlot, table_plot
 from dxml.plots._training import TrainingPlot, training_plot
 
 __all__ = [
@@ -21,11 +22,13 @@ __all__ = [
     "NothingToDrawError",
     "Plot",
     "ReliabilityPlot",
+    "TablePlot",
     "TrainingPlot",
     "frequency_plot",
     "label_plot",
     "reliability_plot",
     "save",
+    "table_plot",
     "training_plot",
 ]
 

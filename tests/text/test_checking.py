@@ -1,0 +1,97 @@
+"""What is odd about a table is found, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dxml.text import TextTable, check_table
+from dxml.text._checking import MARKS, likely_separator
+
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+TEXTS = ("Fish in the sea", "", "fish in the SEA!", LONG, LONG + " fifteen", "soup", " . ")
+LABELS = (("a",), ("b",), ("a", "b"), (), ("c",), ("b",), ("b",))
+
+
+def test_odd_rows_by_hand() -> None:
+    found = check_table(TextTable(TEXTS, LABELS, skipped=2))
+    assert found.rows == 7 and found.skipped == 2
+    assert found.no_text == (1, 6) and found.no_labels == (3,)
+    assert found.repeated == (2,) and found.other_labels == 1
+    assert found.nearly == (4,)
+    assert found.label_counts == {"b": 4, "a": 2, "c": 1} and found.once == 1
+    assert found.words_a_text == (4, 0, 4, 14, 15, 1, 0)
+    assert list(found.lines()) == [
+        "7 rows, 3 labels, 1.2 a text",
+        "2 bad rows left out",
+        "2 rows have no text",
+        "1 row has no labels",
+        "1 text repeats another, 1 of them with other labels",
+        "1 text is nearly the same as another",
+        "1 label is carried by a single text",
+    ]
+    named = "\n".join(found.lines(named=True))
+    assert "2 rows have no text: 1, 6" in named and "from 0 to 15" in named
+    assert "words a text: 4 in the middle" in named
+    told = json.loads(json.dumps(found.numbers()))
+    assert told["no_text"] == [1, 6] and told["label_counts"] == {"b": 4, "a": 2, "c": 1}
+
+
+def test_rows_go_by_their_ids() -> None:
+    ids = tuple("tuvwxyz")
+    named = "\n".join(check_table(TextTable(TEXTS, LABELS, ids)).lines(named=True))
+    assert "2 rows have no text: u, z" in named and "another: x" in named.replace("x, ", "x")
+
+
+def test_nothing_odd_is_one_line() -> None:
+    table = TextTable(("fish", "soup", "rain", "fog"), (("a",), ("b",), ("a",), ("b",)))
+    assert list(check_table(table).lines()) == ["4 rows, 2 labels, 1 a text"]
+    assert check_table(table, near=False).nearly is None
+
+
+@pytest.mark.parametrize("mark", [mark for mark in MARKS if mark != " - "])
+def test_labels_that_were_not_split(mark: str) -> None:
+    parts = ["sea", "food", "sky", "war"]
+    rows = [[f"{a}{mark}{b}"] for a in parts for b in parts if a != b] + [[a] for a in parts]
+    found = likely_separator(rows)
+    assert found is not None and found.mark == mark
+    assert (found.labels, found.split_labels) == (16, 4) and found.share == 0.75
+    assert f"--label-separator {mark!r} would make 4 labels of 16" in str(found)
+    assert likely_separator([[part] for part in parts]) is None
+
+
+def test_names_with_a_comma_are_no_lists() -> None:
+    names = [f"Name{i}, First{i % 40}" for i in range(100)]
+    assert likely_separator([[name] for name in names]) is None
+    assert likely_separator([["a,b"], ["a"], *([f"x{i}"] for i in range(40))]) is None, "too few"
+    assert likely_separator([]) is None and likely_separator([[], []]) is None
+
+
+def test_what_test_texts_share_with_training_texts() -> None:
+    train = TextTable(("Fish in the sea", LONG, "soup"), (("a",), ("b",), ("c",)))
+    test = TextTable(("fish, in the sea", LONG + " fifteen", "rain", ""), (("a",), ("d",), (), ()))
+    found = check_table(train, test)
+    assert found.overlap is not None
+    assert vars(found.overlap) == {
+        "rows": 4,
+        "same": 1,
+        "nearly": 1,
+        "labels": 2,
+        "unknown_labels": 1,
+    }
+    assert found.nearly == (), "a test text is no repetition in the training table"
+    assert list(found.lines("t.csv"))[-3:] == [
+        "t.csv: 4 rows, 2 labels",
+        "1 text of t.csv is a training text too, 1 more nearly",
+        "1 label of t.csv has no training text",
+    ]
+
+
+def test_languages_are_told_where_they_are_mixed() -> None:
+    texts = ("the fish is in the sea", "der Fisch und die Suppe im Meer") * 5
+    table = TextTable(texts, (("a",),) * 10)
+    assert "languages: en 50 %, de 50 %" in list(check_table(table, near=False).lines())
+    alone = TextTable(texts[::2], (("a",),) * 5)
+    assert "languages: en 100 %" in list(check_table(alone, near=False).lines(named=True))
+    assert not any("languages" in line for line in check_table(alone, near=False).lines())
