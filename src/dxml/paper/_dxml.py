@@ -263,7 +263,7 @@ class DXML(Classifier):
         k defaults to 5, or to the number of labels if there are fewer. A model with a text encoder
         needs the points' texts.
         """
-        return self._in_batches(X, k, texts, progress)
+        return self._in_batches(self._checked(X), k, texts, progress)
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
         self._fit_points(X, Y, None, progress)
