@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, listed_texts, mapping, reading, real, whole
 from dxml._core.blocks import cut_rows, run_blocks, spread
+from dxml._core.card import card, plain_sections, write_card
 from dxml._core.compiled import is_loaded
 from dxml._core.estimator import Estimator
 from dxml._core.frames import check_feature_names, column_names
@@ -304,8 +305,14 @@ class Classifier(Estimator, ABC):
         return truth
 
     def save(self, folder: str | Path) -> Path:
-        """Write the model as a folder of JSON and safetensors, in one step."""
-        return write_folder(folder, *self._packed())
+        """Write the model as a folder of JSON and safetensors, in one step, with a model card."""
+        config, arrays = self._packed()
+        path = write_folder(folder, config, arrays)
+        header = {"library_name": "dxml", "tags": ["dxml", self.method, "multi-label"]}
+        about = ("Method", f"{self.method}: {self.summary}")
+        sections = [about, *plain_sections(config)]
+        write_card(path, card(path.resolve().name, header, sections))
+        return path
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """All that a folder holds of the model: JSON values, and arrays."""

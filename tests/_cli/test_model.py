@@ -60,3 +60,15 @@ def test_damage_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "damaged, its content is not what was written (by its SHA-256)" in fails(
         capsys, "model", "check", folder
     )
+
+
+def test_parts_are_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["a fish in the sea", "the sea and its fish", "soup with salt", "a soup of salt"] * 9
+    labels = [["ocean"], ["ocean"], ["food"], ["food"]] * 9
+    tagger = TextTagger(candidates="nearest", width=0, device="cpu")
+    folder = tagger.fit(texts, labels).save(tmp_path / "m")
+    done = run("model", "export", folder, "--output", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"{tmp_path / 'out' / 'linear.onnx'}: ")
+    said = fails(capsys, "model", "export", folder, "-o", tmp_path / "out", "--format", "x")
+    assert "unknown format 'x'; known: onnx" in said

@@ -35,6 +35,7 @@ def test_the_model_before_is_kept_and_brought_back(model: Path) -> None:
     assert run("restore", "1", "--model", model).output == f"restored version 1 of {model}\n"
     tagger = TextTagger.load(model)
     assert tagger.labels_ == ("food", "ocean") and tagger.tag("fish", top=2) == before
+    assert "| labels | 2 |" in (model / "README.md").read_text("utf-8"), "the card of then"
     run("restore", "--model", model)
     assert TextTagger.load(model).labels_ == ("meal", "ocean", "danger"), "the last one"
     lines = run("versions", "--json", "--model", model).stdout.splitlines()

@@ -24,6 +24,7 @@ from dxml._cli import (
     plot,
     predict,
     serve,
+    suggest,
     train,
     versions,
     vocabulary,
@@ -71,6 +72,7 @@ app.command("learn")(learn.learn)
 app.command("vocabulary")(vocabulary.vocabulary)
 app.command("serve")(serve.serve)
 app.command("methods")(methods.methods)
+app.command("suggest-next")(suggest.suggest_next)
 app.command("versions")(versions.versions)
 app.command("restore")(versions.restore)
 app.add_typer(labels.app, name="labels")

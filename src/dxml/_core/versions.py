@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dxml._core.card import CARD, write_card
 from dxml._core.files import replace_text
 from dxml._core.locking import folder_lock
 from dxml._core.storage import CONFIG, on_disk, read_config, write_folder
@@ -108,9 +109,14 @@ def restore_version(folder: str | Path, number: int, most: int = KEPT) -> None:
     """Put a version in the place of the model, which is kept as a version itself."""
     folder = Path(folder)
     with folder_lock(folder):
-        config, arrays = _read(_find(folder, number))
+        version = _find(folder, number)
+        config, arrays = _read(version)
+        card = version / CARD
+        text = card.read_text("utf-8", "replace") if card.is_file() else ""
         with keeping(folder, f"restored version {number}", most):
             write_folder(folder, config, arrays)
+        if text:
+            write_card(folder, text)
 
 
 def _find(folder: Path, number: int) -> Path:
@@ -152,6 +158,8 @@ def _make(folder: Path, note: str) -> Path:
     file = _arrays_file(folder)
     for name in (CONFIG, file):
         _link(folder / name, partial / name)
+    if (folder / CARD).is_file():
+        _link(folder / CARD, partial / CARD)
     arrays = dict.fromkeys(_tensors(folder / file), file)
     replace_text(partial / RECORD, _text(time.time(), note, arrays))
     made = partial.with_name(f"{number:04d}")
@@ -168,7 +176,7 @@ def _clean(folder: Path) -> None:
         elif path.is_file():
             path.unlink()
     for version in kept:
-        known = {CONFIG, RECORD, *_record(version)["arrays"].values()}
+        known = {CARD, CONFIG, RECORD, *_record(version)["arrays"].values()}
         for path in version.iterdir():
             if path.name not in known:
                 path.unlink()

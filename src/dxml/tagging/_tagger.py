@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dxml._core.arrays import Arrays, listed_texts, reading, whole
+from dxml._core.card import write_card
 from dxml._core.estimator import unfitted
 from dxml._core.params import Parameter, parameters_of, present_names
 from dxml._core.storage import read_folder, write_folder
@@ -27,6 +28,7 @@ from dxml.exceptions import (
 from dxml.joint import Joint
 from dxml.methods import TAGGER
 from dxml.progress import SILENT, Progress, StageTimer
+from dxml.tagging._card import tagger_card
 from dxml.tagging._known_texts import (
     KnownTexts,
     checked_ids,
@@ -202,7 +204,7 @@ class TextTagger(Relabelling):
         return self
 
     def save(self, folder: str | Path) -> Path:
-        """Write the tagger as a folder of JSON and safetensors, in one step."""
+        """Write the tagger as a folder of JSON and safetensors, in one step, with a model card."""
         known = self._known
         config, arrays = self.model._packed()
         config = {
@@ -215,7 +217,10 @@ class TextTagger(Relabelling):
         }
         if self.thesaurus is not None:
             arrays |= self.thesaurus.arrays()
-        return write_folder(folder, config, arrays | self.features.arrays() | known.arrays())
+        name = Path(folder).resolve().name
+        write_folder(folder, config, arrays | self.features.arrays() | known.arrays())
+        write_card(Path(folder), tagger_card(self, config["model"], name))
+        return Path(folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

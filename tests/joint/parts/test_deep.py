@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from dxml import TextTagger
@@ -20,6 +22,7 @@ from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint import Joint
 from dxml.joint import _model as joint_module
+from dxml.joint._exporting import export_onnx
 from dxml.joint.parts import _deep as module
 from dxml.joint.parts._deep import DeepPart
 from dxml.progress import SILENT, Progress, Stage
@@ -388,3 +391,22 @@ def test_labels_without_an_example_are_explained_by_their_names(
         assert known[0].probability > 0
     finally:
         without_examples.model.parts_["deep"] = part  # type: ignore[index]
+
+
+def test_it_is_exported(
+    fitted: TextTagger, planted: tuple[Planted, Planted], tmp_path: Path
+) -> None:
+    paths = {path.stem: path for path in export_onnx(fitted.model, tmp_path, fitted.labels_)}
+    part = fitted.model.parts_["deep"]
+    assert isinstance(part, DeepPart)
+    session = onnxruntime.InferenceSession(paths["deep"], providers=["CPUExecutionProvider"])
+    texts = planted[1].texts[:7]
+    tokens = part.head.reader.read(texts)
+    rows = [tokens.ids[a:b] for a, b in pairwise(tokens.ends.tolist())]
+    length = max(map(len, rows))
+    ids = np.full((len(rows), length), part.head.reader.pad, dtype=np.int64)
+    real = np.zeros(ids.shape, dtype=bool)
+    for row, own in enumerate(rows):
+        ids[row, : len(own)], real[row, : len(own)] = own, True
+    [found] = session.run(None, {"ids": ids, "real": real})
+    np.testing.assert_allclose(found, part.head.all_scores(tokens), atol=2e-3)

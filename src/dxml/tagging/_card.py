@@ -1,0 +1,93 @@
+"""The model card of a tagger: data, held-out scores, calibration, labels, and how to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dxml._core.card import card, plain_sections, scores_of, table
+
+if TYPE_CHECKING:
+    from dxml.tagging._tagger import TextTagger
+
+__all__ = ["tagger_card"]
+
+SHOWN = 10  # labels that are named
+USE = """    dxml predict new.jsonl --model FOLDER
+    dxml explain 'a text' --model FOLDER
+    dxml serve --model FOLDER
+
+In Python: `from dxml import TextTagger`, then `TextTagger.load("FOLDER").tag("a text")`.
+
+What it says of texts unlike those it was trained on is a guess: a text of which no word is known
+gets the most frequent labels, and the answer says so."""
+PURPOSE = (
+    "It gives texts the labels that texts like them carry, by name, with probabilities, and says "
+    "why."
+)
+
+
+def tagger_card(tagger: TextTagger, config: Mapping[str, Any], name: str) -> str:
+    """The card of a tagger that is saved; `config` is that of its model."""
+    header: dict[str, Any] = {
+        "library_name": "dxml",
+        "pipeline_tag": "text-classification",
+        "tags": ["dxml", "multi-label", "extreme-classification"],
+    }
+    if scores := scores_of(config):
+        metrics = [
+            {"type": "precision", "name": name, "value": round(value / 100, 4)}
+            for name, value in scores.items()
+        ]
+        about = {"name": "held-out training texts", "type": "held-out"}
+        task = {"type": "text-classification"}
+        result = {"task": task, "dataset": about, "metrics": metrics}
+        header["model-index"] = [{"name": name, "results": [result]}]
+    data, accuracy = plain_sections(config, "texts")
+    sections = [
+        ("What it does", PURPOSE),
+        data,
+        accuracy,
+        ("Probabilities", _calibration(tagger)),
+        ("Labels", _labels(tagger)),
+        ("Parts", _parts(tagger)),
+        ("Use", USE),
+    ]
+    return card(name, header, sections)
+
+
+def _calibration(tagger: TextTagger) -> str:
+    mixture = tagger.model.mixture_
+    if not mixture.by_rank:
+        return "They were not calibrated for each rank: that takes 500 held-out texts."
+    rows = [
+        (f"{share:.0%}", f"{value:.1f}")
+        for share, value in zip(mixture.shares[::5], mixture.knots[::5], strict=True)
+    ]
+    said = "A probability is the share of right labels among held-out pairs of such a score:"
+    return f"{said}\n\n{table(['right', 'at a score of'], rows)}"
+
+
+def _labels(tagger: TextTagger) -> str:
+    counts = tagger.model.label_frequency_
+    order = np.argsort(-counts, kind="stable")[:SHOWN]
+    rare = int(((counts > 0) & (counts < 5)).sum())
+    often = table(["label", "texts"], [(tagger.labels_[i], f"{counts[i]:,}") for i in order])
+    lines = [
+        f"{len(counts):,} labels, {counts.sum() / max(tagger.model.n_samples_, 1):.1f} a text; "
+        f"{rare:,} are carried by fewer than five texts. The most frequent:",
+        "",
+        often,
+    ]
+    if (known := tagger.thesaurus) is not None:
+        others = sum(map(len, known.alternatives.values()))
+        lines += ["", f"From a vocabulary of {len(known):,} labels with {others:,} other names."]
+    return "\n".join(lines)
+
+
+def _parts(tagger: TextTagger) -> str:
+    weights = tagger.model.mixture_.weights
+    rows = [(name, ", ".join(f"{w:.2f}" for w in weights[name])) for name in tagger.model.parts_]
+    return table(["part", "weight"], rows)

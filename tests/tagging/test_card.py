@@ -1,0 +1,26 @@
+"""The model card of a tagger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dxml import TextTagger
+
+from .._core.test_card import header_of
+
+TEXTS = ["fresh herring", "herring and cod", "cod in nets", "hot soup", "soup and salt", "salt pot"]
+LABELS = [["fish"]] * 3 + [["food"]] * 2 + [["food", "rare"]]
+
+
+def test_it_says_what_the_tagger_is(tmp_path: Path) -> None:
+    table = {"name": ["fish"], "alternatives": ["pisces"]}
+    tagger = TextTagger(device="cpu", min_df=1).fit(TEXTS * 4, LABELS * 4, label_info=table)
+    folder = tagger.save(tmp_path / "my-tags")
+    text = (folder / "README.md").read_text("utf-8")
+    assert header_of(text)["pipeline_tag"] == "text-classification"
+    assert "| texts | 24 |" in text and "| fish | 12 |\n| food | 12 |\n| rare | 4 |" in text
+    assert "3 labels, 1.2 a text; 1 are carried by fewer than five texts" in text
+    assert "From a vocabulary of 1 labels with 1 other names." in text
+    assert all(f"| {part} | " in text for part in tagger.model.parts_)
+    again = (tagger.save(tmp_path / "my-tags") / "README.md").read_text("utf-8")
+    assert again == text and TextTagger.load(folder).labels_ == tagger.labels_
