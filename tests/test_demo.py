@@ -1,4 +1,4 @@
-"""make demo where there is no network, and the README's walk through what it leaves."""
+"""make demo where there is no network, and the tutorial's walk through what it leaves."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_the_demo_without_a_network(said: tuple[str, Path]) -> None:
     assert f"\n{new[0]['text'].splitlines()[0]}\n" in text
 
 
-def test_the_walk_through_of_the_readme(
+def test_the_commands_of_the_tutorial(
     said: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walk = (DEMO.parents[1] / "README.md").read_text("utf-8").split("## A walk through")[1]
+    walk = (DEMO.parents[1] / "docs" / "tutorial.md").read_text("utf-8").split("## Texts")[1]
     commands = re.findall(r"^    dxml ([^#\n]+)", walk.split("\n## ")[0], re.MULTILINE)
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "demo").symlink_to(said[1])

@@ -199,6 +199,9 @@ class Answering(Classifier):
     ) -> Any:
         """Labels of each point, in the form that `fit` was given.
 
+        By default a point gets as many labels as it should have by their probabilities: the number
+        with the highest expected F1. Where `fit` had one label a point, it is the most probable.
+
         Parameters
         ----------
         k : int, optional
@@ -207,9 +210,6 @@ class Answering(Classifier):
             Every label of at least this probability, out of the 100 best; it may be none.
         texts : sequence of str, optional
             As in `predict_topk`.
-
-        By default a point gets as many labels as it should have by their probabilities: the number
-        with the highest expected F1. Where `fit` had one label a point, it is the most probable.
         """
         if k is not None:
             if threshold is not None:
