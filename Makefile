@@ -82,7 +82,7 @@ bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	$(BIN)/dxml bench run smoke --results build/bench-smoke
 	$(BIN)/dxml bench report --results build/bench-smoke --output build/bench-smoke/report
 
-docs: $(READY)   ## docs/benchmarks.md, its figures and the README's tables, from stored summaries
+docs: $(READY)   ## docs/benchmarks.md, its figures, docs/results.md and the README's table, from stored summaries
 	$(BIN)/dxml bench report
 	$(BIN)/python benchmarks/readme.py
 	$(BIN)/python benchmarks/teaching.py --page

@@ -111,7 +111,7 @@ def training_on_a_gpu(train: Dataset) -> None:
 
 
 def store(data: str) -> None:
-    """Keep what was measured, for the README."""
+    """Keep what was measured, for docs/results.md."""
     machine = describe_machine()
     record = {
         "command": "make bench-parts",

@@ -1,4 +1,7 @@
-"""Write the README's results from the stored summaries: ``python benchmarks/readme.py``."""
+"""Write docs/results.md and the README's table from the stored summaries.
+
+``python benchmarks/readme.py``, or ``make docs`` for all pages that are made from results.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,13 @@ EVERY = ("bibtex", "delicious", "mediamill", *BESIDE)
 NO_GPU_PART = "¹"
 """Marks a run on a GPU's machine whose model has no part that a GPU computes."""
 
+HEADER = """\
+<!-- made by benchmarks/readme.py -->
+
+# Results
+
+What the stored runs gave, in four tables. [Benchmarks](benchmarks.md) has the paper's tables
+and figures beside ours."""
 BESIDE_OTHERS = """\
 Beside other libraries, on the same features: P@1 / P@3 / P@5 in per cent and seconds of training,
 each method on the threads that stand beside it, as stored with the run. A dash: not measured.
@@ -48,15 +58,30 @@ with label vectors changed by us (`center`, `spectrum`) and defaults of ours whe
 silent."""
 REPEAT = """\
 Repeat it with `dxml bench run paper-small` and `dxml bench run paper-eurlex`.
-[docs/benchmarks.md](docs/benchmarks.md) has the paper's tables and figures beside ours, standard
+[benchmarks.md](benchmarks.md) has the paper's tables and figures beside ours, standard
 deviations, times, sizes, and where DXML falls short of the paper's numbers."""
 
 
-def render() -> str:
-    """All tables."""
-    rows = load_rows([_load(name) for name in EXPERIMENTS])
-    sections = [*_beside(rows), *_calibration(rows), *_paper(rows), *_parts()]
-    return "\n".join(sections)
+def render_page() -> str:
+    """All tables: docs/results.md."""
+    rows = stored_rows()
+    sections = {
+        "Beside other libraries": [*_beside(rows), NOT_ALIKE],
+        "Probabilities": _calibration(rows),
+        "The methods of the paper": _paper(rows),
+        "Speed and memory of the parts": _parts(),
+    }
+    texts = ["\n".join([f"## {title}", "", *lines]) for title, lines in sections.items()]
+    return "\n\n".join([HEADER, *texts]) + "\n"
+
+
+def render_readme() -> str:
+    """The first table, and where joint is not the best."""
+    return "\n".join(_beside(stored_rows()))
+
+
+def stored_rows() -> list[Row]:
+    return load_rows([_load(name) for name in EXPERIMENTS])
 
 
 def label_of(row: Row) -> str:
@@ -91,7 +116,6 @@ def _beside(rows: Sequence[Row]) -> list[str]:
         "",
         _who_is_ahead(table),
         _head_labels(table),
-        *(NOT_ALIKE, ""),
     ]
 
 
@@ -168,7 +192,7 @@ def _calibration(rows: Sequence[Row]) -> list[str]:
             best = min(others, key=lambda row: _at(row, measure))
             cells.append(f"{_at(best, measure):.1f}, {best.label}")
         lines.append(f"| {title_of(dataset)} | {' | '.join(cells)} |")
-    return [CALIBRATION, "", *lines, ""]
+    return [CALIBRATION, "", *lines]
 
 
 def _errors(row: Row) -> str:
@@ -187,7 +211,7 @@ def _paper(rows: Sequence[Row]) -> list[str]:
         cells = [_cell([row for row in mine if row.dataset == d], method, d) for d in SMALL]
         where = dict.fromkeys(equipment(row) for row in mine)
         lines.append(f"| {method} | {' | '.join(cells)} | {'; '.join(where)} |")
-    return [INTRODUCTION, "", *lines, "", REPEAT, ""]
+    return [INTRODUCTION, "", *lines, "", REPEAT]
 
 
 def _cell(found: list[Row], method: str, dataset: str) -> str:
@@ -237,7 +261,8 @@ def main() -> None:
     path = ROOT / "README.md"
     before, rest = path.read_text("utf-8").split(BEGIN)
     after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    path.write_text(f"{before}{BEGIN}\n{render_readme()}\n{END}{after}", "utf-8")
+    (ROOT / "docs" / "results.md").write_text(render_page(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README's tables are those of the stored results."""
+"""The tables of docs/results.md, and the README's, are those of the stored results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+RESULTS = (ROOT / "docs" / "results.md").read_text("utf-8")
 TITLES = {
     "Bibtex": "bibtex",
     "Delicious": "delicious",
@@ -34,9 +35,8 @@ def stored() -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def tables() -> list[list[list[str]]]:
-    """Cells of the README's tables, the rule under the header left out."""
-    shown = README.split("<!-- results")[1].split("<!-- end of results")[0]
+def tables(shown: str = RESULTS) -> list[list[list[str]]]:
+    """Cells of a page's tables, the rule under the header left out."""
     blocks = re.findall(r"(?:^\|.*\|\n)+", shown, re.MULTILINE)
     lines = [[row for row in block.splitlines() if "---" not in row] for block in blocks]
     return [[[cell.strip() for cell in row[1:-1].split("|")] for row in table] for table in lines]
@@ -51,17 +51,26 @@ def three(row: dict[str, Any]) -> str:
 
 
 def has(row: dict[str, Any], where: str) -> bool:
-    """Whether cores, threads and GPU of a stored row are among those the README gives."""
+    """Whether cores, threads and GPU of a stored row are among those a page gives."""
     threads = "/".join(map(str, row["threads"]))
     cores = sorted({int(re.findall(r"(\d+) cores", name)[0]) for name in row["machines"]})
     said = f"{threads} threads of {'/'.join(map(str, cores))} cores"
     return said in [one.partition(", ")[0] for one in where.split("; ")]
 
 
-def test_the_readme_says_what_the_script_makes() -> None:
+def test_the_pages_say_what_the_script_makes() -> None:
     script = runpy.run_path(str(ROOT / "benchmarks" / "readme.py"))
     shown = README.split(script["BEGIN"])[1].split(script["END"])[0]
-    assert shown.strip() == script["render"]().strip(), "run: make docs"
+    assert shown.strip() == script["render_readme"]().strip(), "run: make docs"
+    assert RESULTS == script["render_page"](), "run: make docs"
+
+
+def test_the_readme_is_one_screen_with_the_first_table_and_where_joint_is_behind() -> None:
+    assert len(README.splitlines()) <= 90
+    assert tables(README) == tables()[:1]
+    for beginning in ("Where joint is not the best", "Of the most frequent labels"):
+        (sentence,) = re.findall(rf"^{beginning}.*$", RESULTS, re.MULTILINE)
+        assert sentence in README
 
 
 def test_scores_seconds_and_threads_are_those_stored() -> None:
@@ -108,7 +117,7 @@ def test_who_is_ahead_of_joint_is_said() -> None:
         for title in ("Eurlex-4K", "PubMed-MeSH", "TIBKAT-GND"):
             mine = rows[label, TITLES[title]]
             sentence = re.search(
-                rf"{title}, {re.escape(ours)}: ahead of it are (.*?)\.(?: |\n)", README
+                rf"{title}, {re.escape(ours)}: ahead of it are (.*?)\.(?: |\n)", RESULTS
             )
             for name, *_ in tables()[0][1:]:
                 other = rows.get((name, TITLES[title]))
