@@ -32,7 +32,7 @@ def test_every_method_has_one(tmp_path: Path) -> None:
 def test_held_out_scores_are_shown() -> None:
     config = {"n_samples": 9, "n_features": 2, "n_labels": 3}
     held = {"points": 1200, "precision": {"1": 81.24, "5": 40.0}}
-    _, (_, accuracy) = plain_sections({**config, "held_out": held}, "texts")
+    _, (_, accuracy) = plain_sections({**config, "state": {"held_out": held}}, "texts")
     assert "| P@1 | 81.2 |\n| P@5 | 40.0 |" in accuracy and "On 1,200 texts" in accuracy
 
 

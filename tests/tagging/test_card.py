@@ -22,5 +22,9 @@ def test_it_says_what_the_tagger_is(tmp_path: Path) -> None:
     assert "3 labels, 1.2 a text; 1 are carried by fewer than five texts" in text
     assert "From a vocabulary of 1 labels with 1 other names." in text
     assert all(f"| {part} | " in text for part in tagger.model.parts_)
+    held_out = tagger.model.held_out_
+    assert held_out is not None and f"| P@1 | {held_out.precision[1]:.1f} |" in text
+    [result] = header_of(text)["model-index"][0]["results"]
+    assert result["metrics"][0]["name"] == "P@1"
     again = (tagger.save(tmp_path / "my-tags") / "README.md").read_text("utf-8")
     assert again == text and TextTagger.load(folder).labels_ == tagger.labels_

@@ -43,8 +43,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def scores_of(config: Mapping[str, Any]) -> dict[str, float]:
     """P@k in per cent on held-out points, where a model's config has them."""
-    found = config.get("held_out") or {}
-    return {f"P@{k}": float(score) for k, score in found.get("precision", {}).items()}
+    return {f"P@{k}": float(score) for k, score in _held_out(config).get("precision", {}).items()}
+
+
+def _held_out(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a joint model keeps of the points that were held out."""
+    return config.get("state", {}).get("held_out") or {}
 
 
 def plain_sections(config: Mapping[str, Any], points: str = "points") -> list[Section]:
@@ -57,7 +61,7 @@ def plain_sections(config: Mapping[str, Any], points: str = "points") -> list[Se
     counts = table(["", "number"], [(what, f"{n:,}") for what, n in data.items()])
     scores, said = scores_of(config), UNKNOWN
     if scores:
-        held = config["held_out"]["points"]
+        held = _held_out(config)["points"]
         said = table(["measure", "per cent"], [(k, f"{value:.1f}") for k, value in scores.items()])
         said += (
             f"\n\nOn {held:,} {points} that were held out to weigh the parts of the model, which "
