@@ -32,11 +32,13 @@ def doubled(values, out):
         out[i] = twice(values[i])
 
 said = []
-when_compiling(said.append)
+ended = []
+when_compiling(said.append, ended.append)
 assert not is_loaded() and twice.__doc__ == "Doubled." and doubled.__name__ == "doubled"
 out = np.zeros(3)
 doubled(np.array([1.0, 2.0, 3.0]), out)
 assert is_loaded()
+assert sorted(said) == sorted(ended)
 print(out.tolist(), sorted(set(said)))
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import partial
 
 import typer
 
@@ -29,6 +29,7 @@ from dxml._cli import (
     versions,
     vocabulary,
 )
+from dxml._cli._compiling import CompilingNotice
 from dxml._core.compiled import when_compiling
 from dxml.exceptions import DxmlError, command_line_advice
 
@@ -83,12 +84,6 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 
 
-@cache
-def say_compiling() -> None:
-    """Say, once, why the first command that computes takes longer."""
-    typer.echo("compiling loops, once on this machine: it may take a minute", err=True)
-
-
 def main() -> None:
     """Entry point: a user's mistake is one sentence and exit code 2, never a traceback.
 
@@ -96,8 +91,9 @@ def main() -> None:
     """
     # Threads that wait for work should sleep, not spin: other programs want the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    notice = CompilingNotice(partial(typer.echo, err=True))
     if not {"-q", "--quiet"} & set(sys.argv):
-        when_compiling(lambda name: say_compiling())
+        when_compiling(notice.start, notice.end)
     try:
         app()
     except DxmlError as error:
@@ -114,3 +110,5 @@ def main() -> None:
         if stop.code == INTERRUPTED:  # what typer makes of Ctrl-C inside a command
             typer.echo("interrupted", err=True)
         raise
+    finally:
+        notice.close()

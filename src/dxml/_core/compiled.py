@@ -29,7 +29,7 @@ prange = range
 """Inside a compiled function this is numba's `prange`."""
 
 _lock = RLock()
-_listeners: list[Callable[[str], None]] = []
+_listeners: list[tuple[Callable[[str], None], Callable[[str], None]]] = []
 _prepared: list[Callable[[Any], None]] = []  # and not called yet
 
 
@@ -89,18 +89,25 @@ def spare(rows: int) -> bool:
     return rows <= FEW_ROWS and not is_loaded()
 
 
-def when_compiling(tell: Callable[[str], None]) -> None:
-    """Have `tell` called with the name of each function before it is compiled.
+def when_compiling(
+    start: Callable[[str], None], end: Callable[[str], None] = lambda name: None
+) -> None:
+    """Have functions called with the name of each loop before and after it is compiled.
 
-    Functions that come from the cache on disk are not compiled.
+    Loops that come from the cache on disk are not compiled. One that calls another may have it
+    compiled meanwhile.
     """
-    _listeners.append(tell)
+    _listeners.append((start, end))
 
 
 def when_loaded(prepare: Callable[[Any], None]) -> Callable[[Any], None]:
     """Have `prepare` called with the module numba before the next loop is made ready."""
     _prepared.append(prepare)
     return prepare
+
+
+def _name_in(event: Any) -> str:
+    return str(event.data["dispatcher"].py_func.__name__)
 
 
 @cache
@@ -111,11 +118,12 @@ def _loaded() -> Any:
 
     class Telling(Listener):
         def on_start(self, event: Event) -> None:
-            for tell in _listeners:
-                tell(event.data["dispatcher"].py_func.__name__)
+            for start, _ in _listeners:
+                start(_name_in(event))
 
         def on_end(self, event: Event) -> None:
-            pass
+            for _, end in _listeners:
+                end(_name_in(event))
 
     register("numba:compile", Telling())
     return numba
