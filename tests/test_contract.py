@@ -266,6 +266,7 @@ def test_labels_may_be_lists_and_names(method: str, planted: tuple[Dataset, Data
         for row in by_matrix.predict_topk(test.X, 2).indices
     ]
     assert by_name.predict(test.X, k=2) == expected
+    assert expected[0][0] in by_name.predict_topk(test.X[:1], 2)._repr_html_()
     truth = [[f"label {label:02d}" for label in test.Y[i].indices] for i in range(100)]
     for same_truth in (truth, test.Y, test.Y.toarray(), test.Y.toarray().astype(float)):
         assert by_name.score(test.X, same_truth) == by_matrix.score(test.X, test.Y)

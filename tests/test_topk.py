@@ -122,3 +122,15 @@ def test_as_a_matrix_labels_are_in_order_and_padding_is_gone() -> None:
     assert matrix.indptr.tolist() == [0, 2, 2, 5] and matrix.indices.tolist() == [1, 4, 0, 2, 3]
     assert matrix.data.tolist() == [0.25, 0.5, 3, 0, 2]  # a score of 0 stays stored
     assert matrix.has_sorted_indices and matrix.shape == (3, 5)
+
+
+def test_a_notebook_shows_the_first_points_with_names_where_known() -> None:
+    indices = np.tile(np.array([[1, 0], [2, -1]], np.int32), (15, 1))
+    ranking = TopK(indices, np.where(indices >= 0, np.float32(0.5), np.float32(0)))
+    by_id = ranking._repr_html_()
+    assert ">1 0.5<" in by_id and ">2 0.5<" in by_id and "-1" not in by_id
+    assert by_id.count("<tr>") == 21 and "… and 10 more points" in by_id
+    named = TopK(ranking.indices, ranking.scores, np.array(["a", "<b>", "c"]))
+    for kept in (named, named.head(1), named.at_least(0.1), TopK.concatenate([named, named])):
+        shown = kept._repr_html_()
+        assert ">&lt;b&gt; 0.5<" in shown and ">c 0.5<" in shown

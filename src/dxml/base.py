@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -204,7 +205,7 @@ class Classifier(Estimator, ABC):
             for ranking in run_blocks(_rank_batch, (model, k), batches):
                 parts.append(ranking)
                 stage.advance(len(ranking))
-        return TopK.concatenate(parts)
+        return replace(TopK.concatenate(parts), names=self.label_names_)
 
     def _checked(self, X: Any) -> sp.csr_matrix:
         """Features of the points that are asked about, as checked rows."""

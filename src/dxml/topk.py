@@ -8,7 +8,7 @@ else: every ranking in the package is made by a function of this module.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.compiled import compiled, prange, spare
+from dxml._core.html import MOST_SHOWN, not_shown, table
 from dxml._core.sparse import plain_csr
 
 __all__ = ["TopK", "default_top", "moved", "tie_order", "topk_from_csr", "topk_from_dense"]
@@ -41,10 +42,13 @@ class TopK:
         Label ids. A row with fewer than k labels ends in -1.
     scores : float32 array of shape (n_samples, k)
         Their scores, 0 where the index is -1. Larger is better; the scale is the method's own.
+    names : array of shape (n_labels,), optional
+        What the labels are called, where the model knows. A notebook shows them.
     """
 
     indices: Ids
     scores: Floats
+    names: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.indices.shape != self.scores.shape or self.indices.ndim != 2:
@@ -63,13 +67,15 @@ class TopK:
 
     def head(self, k: int) -> TopK:
         """Only the k best of each row."""
-        return TopK(self.indices[:, :k], self.scores[:, :k])
+        return replace(self, indices=self.indices[:, :k], scores=self.scores[:, :k])
 
     def at_least(self, threshold: float) -> TopK:
         """Without the labels whose score is lower."""
         kept = (self.scores >= threshold) & (self.indices >= 0)
-        return TopK(
-            np.where(kept, self.indices, np.int32(-1)), np.where(kept, self.scores, np.float32(0))
+        return replace(
+            self,
+            indices=np.where(kept, self.indices, np.int32(-1)),
+            scores=np.where(kept, self.scores, np.float32(0)),
         )
 
     def row(self, i: int) -> list[tuple[int, float]]:
@@ -97,7 +103,21 @@ class TopK:
         return TopK(
             np.concatenate([part.indices for part in parts]),
             np.concatenate([part.scores for part in parts]),
+            parts[0].names,
         )
+
+    def _repr_html_(self) -> str:
+        """The first points, a row each: labels, by name where known, with their scores."""
+        shown = min(len(self), MOST_SHOWN)
+        lines = [
+            [i, *(f"{self._name(label)} {score:.3g}" for label, score in self.row(i))]
+            for i in range(shown)
+        ]
+        places = [f"{place}." for place in range(1, self.k + 1)]
+        return table(["point", *places], lines) + not_shown(len(self), "points")
+
+    def _name(self, label: int) -> str:
+        return str(label if self.names is None else self.names[label])
 
 
 def tie_order(label_frequency: npt.NDArray[Any]) -> Ids:

@@ -173,3 +173,15 @@ def test_five_labels_are_explained_or_all_of_fewer(planted: Dataset) -> None:
 
 def test_strongest_leaves_out_what_speaks_against() -> None:
     assert strongest([7, 8, 9], np.array([-0.1, 0.0, 0.2]), 3) == ((9, 0.2),)
+
+
+def test_a_notebook_shows_parts_features_and_voters(model: Joint, planted: Dataset) -> None:
+    found = model.explain(planted.X[:1], k=2)
+    shown = found._repr_html_()  # type: ignore[attr-defined]
+    assert shown == "".join(why._repr_html_() for why in found)
+    for why in found:
+        for part, value in why.added.items():
+            assert f">{part}</td>" in shown and f">{value:+.2f}</td>" in shown
+        for voter in why.voters[:20]:
+            assert f">{voter.point}</td>" in shown
+    assert f"label {found[0].label}</b>" in shown

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml._core.device import resolve_device
+from dxml._core.html import Shown
 from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler
 from dxml._core.sparse import plain_csr
@@ -271,7 +272,8 @@ class Answering(Classifier):
         best = self._in_batches(rows, k, texts).row(0)
         labels, probabilities = [label for label, _ in best], [p for _, p in best]
         found = self._explained(rows, labels, n_features, texts)
-        return [replace(why, probability=p) for why, p in zip(found, probabilities, strict=True)]
+        both = zip(found, probabilities, strict=True)
+        return Shown(replace(why, probability=p) for why, p in both)
 
     def explain_labels(
         self,
@@ -299,10 +301,10 @@ class Answering(Classifier):
         if n_features:
             names, effects = explainer.effects(rows, wanted, read)
             features = [strongest(names.tolist(), column, n_features) for column in effects.T]
-        return [
+        return Shown(
             Evidence(label, float(probability[i]), added[i], voters[i], features[i])
             for i, label in enumerate(wanted.tolist())
-        ]
+        )
 
     def score_labels(
         self, X: Any, labels: npt.ArrayLike, *, texts: Sequence[str] | None = None

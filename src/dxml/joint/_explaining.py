@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.html import MOST_SHOWN, bar, not_shown, table
 from dxml._core.sparse import plain_csr, stack_rows
 from dxml._deep.texts import Texts
 from dxml.joint._ensemble import Ensemble, every_pair
@@ -115,6 +116,24 @@ class Evidence:
     def _sums(self) -> tuple[float, float]:
         vote = self.added["vote"]
         return max(vote, 0.0), max(sum(self.added.values()) - vote, 0.0)
+
+    def _repr_html_(self) -> str:
+        """What the parts add, the strongest features and the heaviest voters."""
+        added = [[part, f"{value:+.2f}"] for part, value in self.added.items()]
+        features = [[feature, f"{effect:+.2f}"] for feature, effect in self.features]
+        voters = [
+            [voter.point, f"{voter.similarity:.2f}", bar(voter.weight)]
+            for voter in self.voters[:MOST_SHOWN]
+        ]
+        return "".join(
+            [
+                f"<p><b>label {self.label}</b> {bar(self.probability)}</p>",
+                table(["part", "adds"], added),
+                table(["feature", "effect"], features) if features else "",
+                table(["point that voted", "similarity", "share of the votes"], voters),
+                not_shown(len(self.voters), "points"),
+            ]
+        )
 
 
 class Explainer:

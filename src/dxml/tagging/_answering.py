@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.html import Shown
 from dxml._core.listed import Listed
 from dxml.exceptions import (
     DataFormatError,
@@ -118,7 +119,7 @@ class Answering(Classifying):
         depth = default_top(threshold) if top is None else top
         named = self.named(self.rank(several, depth), threshold, with_parents=with_parents)
         mute = set(self.nothing_known(several))
-        tags = [Tags(row, nothing_known=place in mute) for place, row in enumerate(named)]
+        tags = Shown(Tags(row, nothing_known=place in mute) for place, row in enumerate(named))
         return tags[0] if isinstance(texts, str) else tags
 
     def named(
@@ -186,7 +187,7 @@ class Answering(Classifying):
         labels = [label for label, _ in best]
         words, effects = self._word_effects(text, X, labels)
         found = {each.label: each for each in self.model.explain_labels(X, labels, texts=[text])}
-        return [
+        return Shown(
             Explanation(
                 names[label],
                 probability,
@@ -196,7 +197,7 @@ class Answering(Classifying):
                 tuple(self._neighbour(voter) for voter in found[label].voters[:n_neighbours]),
             )
             for i, (label, probability) in enumerate(best)
-        ]
+        )
 
     def _word_effects(
         self, text: str, X: sp.csr_matrix, labels: list[int]

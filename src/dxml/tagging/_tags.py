@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dxml._core.html import bar, html, table
+
 __all__ = ["Explanation", "Neighbour", "Tag", "Tags"]
 
 
@@ -28,6 +30,9 @@ class Tag:
     def __str__(self) -> str:
         return f"{self.name} {_per_cent(self.probability)}"
 
+    def _repr_html_(self) -> str:
+        return f"<b>{html(self.name)}</b> {bar(self.probability)}"
+
 
 class Tags(list[Tag]):
     """The labels of one text, best first.
@@ -42,6 +47,11 @@ class Tags(list[Tag]):
     def __init__(self, tags: Iterable[Tag] = (), *, nothing_known: bool = False) -> None:
         super().__init__(tags)
         self.nothing_known = nothing_known
+
+    def _repr_html_(self) -> str:
+        warning = "No word is known: these are only the most frequent labels."
+        rows = [[tag.name, bar(tag.probability)] for tag in self]
+        return table(["label", "probability"], rows, warning if self.nothing_known else "")
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,22 @@ class Explanation:
             lines.append(f"  {near.similarity:.2f} {near.id}: {near.title}")
             lines.append(f"       {'; '.join(near.labels)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        words = ", ".join(f"{html(word)} {effect:+.2f}" for word, effect in self.words)
+        near = [
+            [f"{each.similarity:.2f}", each.id, each.title, "; ".join(each.labels)]
+            for each in self.neighbours
+        ]
+        return "".join(
+            [
+                f"<p><b>{html(self.name)}</b> {bar(self.probability)}<br>",
+                f"{_per_cent(self.from_head)} from the head, ",
+                f"{_per_cent(self.from_neighbours)} from the neighbours<br>",
+                f"words: {words or 'none by itself'}</p>",
+                table(["similarity", "id", "title", "labels"], near) if near else "",
+            ]
+        )
 
 
 def _per_cent(share: float) -> str:
