@@ -13,7 +13,7 @@ from dxml._core.storage import read_config, sealed
 from dxml.baselines.knn import KNN
 from dxml.plots import NothingToDrawError, TrainingPlot, training_plot
 
-from .words import check_words
+from .words import check_numbers_inside, check_words
 
 OLD_MODEL = Path(__file__).parents[1] / "models" / "format-1-dxml"
 DATA = make_planted(200, 80, 8, random_state=0)
@@ -76,3 +76,12 @@ def test_losses_over_several_powers_of_ten_get_a_logarithmic_axis(plt: Any) -> N
     assert steep.paint(plt).axes[0].get_yscale() == "log"
     axis = flat.paint(plt).axes[0]
     assert axis.get_yscale() == "linear" and axis.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("history", [(), (3.0, 2.0)])
+def test_the_number_of_the_longest_bar_stays_in_the_frame(
+    plt: Any, history: tuple[float, ...]
+) -> None:
+    for seconds in ({"a": 3.2}, {"encoder (validation), of many texts": 123456.7, "b": 3.0}):
+        canvas = TrainingPlot("t", "epoch", "loss", history, seconds).paint(plt)
+        check_numbers_inside(canvas, canvas.axes[-1])

@@ -239,7 +239,7 @@ def test_limits(model: Path) -> None:
         for sent, message in (
             ({"text": "x" * 3000}, "a body may have 2,000 bytes."),
             ({"text": ["x"] * 4}, "at most 3 in a request, got 4."),
-            ({"text": ["x", "y" * 51]}, "a text may have 50 characters, text 1 has 51."),
+            ({"text": ["x", "y" * 51]}, "a text may have 50 characters, text 2 has 51."),
             ({"text": "x", "top": 8}, "top may be 7, got 8."),
             ({"text": ["x", "y"], "explain": True}, "1 texts can be explained at once, got 2."),
         ):
@@ -251,7 +251,7 @@ def test_limits(model: Path) -> None:
         message = "a label may have 9 characters: nnnnnnnnnn…"
         assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
         lesson = {"texts": ["x", "y"], "labels": [[], ["a", "b", "c"]]}
-        message = "a text may have 2 labels, text 1 has 3."
+        message = "a text may have 2 labels, text 2 has 3."
         assert error_of(client.post("/learn", json=lesson), 413) == ("too_large", message)
         assert names_of(client, "herring net") == ["Fishery"]
 

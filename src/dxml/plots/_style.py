@@ -28,6 +28,7 @@ __all__ = [
     "check_target",
     "heading",
     "log_scale",
+    "make_room",
     "panels",
     "pyplot",
     "write",
@@ -43,6 +44,7 @@ FORMATS: dict[str, dict[str, None]] = {
 }
 """File types, and the metadata to leave out so that the same figure gives the same bytes."""
 DPI = 120
+ROOM = 15  # pixels around a number beside its bar
 STYLE = {"font.size": 10, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "dxml"}
 
 
@@ -102,6 +104,15 @@ def panels(
     for unused in flat[count:]:
         unused.set_visible(False)
     return canvas, flat[:count]
+
+
+def make_room(canvas: Any, axis: Any) -> None:
+    """Have a panel of horizontal bars end after the number at the longest bar."""
+    canvas.draw_without_rendering()
+    widest = max(text.get_window_extent().width for text in axis.texts)
+    share = min((widest + ROOM) / axis.get_window_extent().width, 0.8)
+    longest = max(bar.get_width() for bar in axis.patches) or 1.0
+    axis.set_xlim(0, longest / (1 - share))
 
 
 def heading(canvas: Any, text: str) -> None:

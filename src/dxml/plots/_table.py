@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dxml.plots._style import COLOURS, heading, panels
+from dxml.plots._style import COLOURS, heading, make_room, panels
 from dxml.text._checking import TableCheck
 from dxml.text._languages import UNKNOWN
 
@@ -44,6 +44,7 @@ class TablePlot:
         ):
             draw(axis)
         heading(canvas, self.title)
+        make_room(canvas, axes[-1])
         return canvas
 
     def _frequency(self, axis: Any) -> None:
@@ -99,7 +100,6 @@ class TablePlot:
             rows["nearly in the test"] = found.overlap.nearly
         shown = axis.barh(list(rows), list(rows.values()), 0.7, color=COLOURS[1])
         axis.bar_label(shown, [f"{n:,}" for n in rows.values()], padding=3)
-        axis.set_xlim(0, 1.25 * max(*rows.values(), 1))
         axis.invert_yaxis()
         axis.set_xlabel("rows")
         named = {n: s for n, s in found.languages.items() if n != UNKNOWN and s >= LEAST_SHARE}

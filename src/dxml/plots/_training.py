@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dxml.base import Classifier
-from dxml.plots._style import COLOURS, NothingToDrawError, heading, panels
+from dxml.plots._style import COLOURS, NothingToDrawError, heading, make_room, panels
 
 __all__ = ["TrainingPlot", "training_plot"]
 
@@ -45,6 +45,8 @@ class TrainingPlot:
         for draw, axis in zip(drawn, axes, strict=True):
             draw(axis)
         heading(canvas, self.title)
+        if self.seconds:
+            make_room(canvas, axes[-1])
         return canvas
 
     def _height(self) -> float:
@@ -68,7 +70,6 @@ class TrainingPlot:
         names, spent = list(self.seconds), list(self.seconds.values())
         shown = axis.barh(names, spent, 0.7, color=COLOURS[2])
         axis.bar_label(shown, [f"{time:.1f} s" for time in spent], padding=3)
-        axis.margins(x=0.22)
         axis.invert_yaxis()
         axis.set_xlabel("time (s)")
         axis.set_title(f"time by stage, {sum(spent):.1f} s in all", fontsize=10)

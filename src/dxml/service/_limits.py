@@ -95,14 +95,15 @@ class Limits:
             if len(text) > self.text_chars:
                 raise ServiceError(
                     "too_large",
-                    f"a text may have {self.text_chars:,} characters, text {i} has {len(text):,}.",
+                    f"a text may have {self.text_chars:,} characters, text {i + 1} has "
+                    f"{len(text):,}.",
                 )
 
     def check_labels(self, rows: list[list[str]]) -> None:
         """Refuse texts with too many labels, and names that are empty or too long."""
         for i, row in enumerate(rows):
             if len(row) > self.labels:
-                message = f"a text may have {self.labels:,} labels, text {i} has {len(row):,}."
+                message = f"a text may have {self.labels:,} labels, text {i + 1} has {len(row):,}."
                 raise ServiceError("too_large", message)
             self.check_names("a label", row)
 
