@@ -34,8 +34,9 @@ from dxml._neighbors.cosine import SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
 from dxml.data._pseudo_texts import make_texts
-from dxml.text._counting import LETTER_BYTES
+from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
+from dxml.text._tokens import TERM_BYTES
 
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/cluster-plan.json", ROOT / "docs/guide/cluster.md"
@@ -202,7 +203,7 @@ class Stage:
 def stages(task: Task, rates: Rates) -> list[Stage]:
     """The CPU parts of a joint model of linear head and votes, in their order, and a prediction."""
     n, row = task.n_points, row_bytes(task)
-    texts = int(BLOCK_BYTES / (LETTER_BYTES * task.letters))  # of a block
+    texts = min(SENT, int(BLOCK_BYTES / ((1 + TERM_BYTES) * task.letters)))  # of a block
     nnz = texts * task.words
     words = Stage(
         "words",

@@ -46,7 +46,7 @@ def test_train_predict_and_evaluate(
 ) -> None:
     monkeypatch.setattr(cosine, "SEARCHED", 40)
     monkeypatch.setattr(linear_training, "BLOCK_BYTES", 50_000)
-    monkeypatch.setattr(_counting, "BLOCK", 30)
+    monkeypatch.setattr(_counting, "SENT", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
     table = write_texts(tmp_path / "texts.jsonl", 240)
     more = write_texts(tmp_path / "more.jsonl", 2500)  # read in two blocks

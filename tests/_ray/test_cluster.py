@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dxml._core.blocks import run_blocks, running_on, spread
-from dxml._core.cluster import IN_FLIGHT, RayCluster, ray_cluster
+from dxml._core.cluster import IN_FLIGHT, RayCluster, _sent_size, _size, ray_cluster
 from dxml.exceptions import ClusterError, DataFormatError
+from dxml.topk import TopK
 
 from .nodes import Nodes
 
@@ -141,18 +143,37 @@ def test_a_cluster_that_does_not_answer() -> None:
 
 def test_a_cluster_without_a_core_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """By an imitation of Ray whose nodes have all died after a block was given to them."""
-    monkeypatch.setattr("dxml._core.cluster.PATIENCE", 2.0)
+    monkeypatch.setattr("dxml._core.cluster.PATIENCE", 20.0)
     cancelled: list[str] = []
+
+    class Timeout(Exception):
+        pass
+
+    def get(reference: str, timeout: float) -> None:
+        raise Timeout
+
     ray = SimpleNamespace(
         remote=lambda **_: lambda _: SimpleNamespace(remote=lambda *_: "block"),
         cluster_resources=dict,
-        wait=lambda references, timeout: ([], references),
+        get=get,
         cancel=lambda reference, force: cancelled.append(reference),
-        exceptions=None,
+        exceptions=SimpleNamespace(GetTimeoutError=Timeout),
     )
     with pytest.raises(ClusterError, match="the Ray cluster has no core left"):
         list(RayCluster(ray).run(lambda _, block: block, (), range(2)))
     assert cancelled == ["block"]
+
+
+def test_sizes_are_those_of_what_is_sent() -> None:
+    matrix = sp.random(300, 50, 0.2, format="csr", dtype=np.float32, random_state=0)
+    ranking = TopK(np.zeros((100, 5), np.int32), np.zeros((100, 5), np.float32))
+    values = {
+        "matrix": matrix,
+        "pair": (ranking, np.ones(1000)),
+        "texts": [f"text {i}" for i in range(500)],
+    }
+    for value in (*values.values(), values):
+        assert _size(value) == pytest.approx(_sent_size(value), rel=0.4, abs=400)
 
 
 def test_blocks_inside_a_block_run_where_it_runs(nodes: Nodes) -> None:

@@ -34,7 +34,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that little data makes many of them."""
     monkeypatch.setattr(cosine, "SEARCHED", 40)
     monkeypatch.setattr(linear_training, "BLOCK_BYTES", 50_000)
-    monkeypatch.setattr(_counting, "BLOCK", 30)
+    monkeypatch.setattr(_counting, "SENT", 30)
     monkeypatch.setattr(Joint, "batch_rows", 50)
 
 

@@ -13,9 +13,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pickle import PickleBuffer
 from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
 
 from dxml import __version__
 from dxml._core.blocks import BLOCK_BYTES, running_on
@@ -30,6 +33,8 @@ IN_FLIGHT = AHEAD * 2 * BLOCK_BYTES
 """Bytes of blocks and results a core that exist at a time, at most."""
 RETRIES = 5  # times that a block is run again after its process or machine died
 ANSWER = 10.0  # seconds in which a cluster must answer
+NUMBER = 8  # bytes of a number
+LOOK = 5.0  # seconds without a result, after which we look whether there is a core
 PATIENCE = 60.0  # seconds without a core in the cluster, after which we give up
 
 Item = TypeVar("Item")
@@ -72,9 +77,7 @@ class RayCluster:
     _put: dict[int, Any] = field(default_factory=dict, repr=False)  # by the object's id
 
     def __post_init__(self) -> None:
-        self._task = self.ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(
-            _run_block
-        )
+        self._task = self.ray.remote(num_cpus=1, max_retries=RETRIES)(_run_block)
 
     @property
     def n_cores(self) -> int:
@@ -124,21 +127,24 @@ class RayCluster:
 
     def _result(self, reference: Any) -> Any:
         errors, lonely = self.ray.exceptions, 0.0
-        while not self.ray.wait([reference], timeout=1.0)[0]:
-            lonely = 0.0 if self.n_cores else lonely + 1.0
-            if lonely > PATIENCE:
-                raise ClusterError("the Ray cluster has no core left. Start its nodes again.")
-        try:
-            return self.ray.get(reference)
-        except errors.RayTaskError as error:
-            if isinstance(error.cause, DxmlError):
-                raise error.cause from None
-            raise
-        except errors.RayError as error:
-            raise ClusterError(
-                f"a block of work was lost {RETRIES + 1} times on the Ray cluster "
-                f"({type(error).__name__}). Its machines may be short of memory."
-            ) from error
+        while True:
+            try:
+                return self.ray.get(reference, timeout=LOOK)
+            except errors.GetTimeoutError:
+                lonely = 0.0 if self.n_cores else lonely + LOOK
+                if lonely > PATIENCE:
+                    raise ClusterError(
+                        "the Ray cluster has no core left. Start its nodes again."
+                    ) from None
+            except errors.RayTaskError as error:
+                if isinstance(error.cause, DxmlError):
+                    raise error.cause from None
+                raise
+            except errors.RayError as error:
+                raise ClusterError(
+                    f"a block of work was lost {RETRIES + 1} times on the Ray cluster "
+                    f"({type(error).__name__}). Its machines may be short of memory."
+                ) from error
 
     def _shared(self, each: Any) -> Any:
         """Where an object lies in the store; it stays there as long as it lives here."""
@@ -170,7 +176,25 @@ def _run_block(function: Callable[[Any, Any], Result], references: list[Any], bl
 
 
 def _size(value: Any) -> int:
-    """Bytes that an object takes when it is sent."""
+    """Bytes that an object takes when it is sent, about; counted without making a copy."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, str | bytes):
+        return len(value)
+    if sp.issparse(value):
+        return _size((value.data, value.indices, value.indptr))
+    if isinstance(value, dict):
+        return sum(_size(key) + _size(own) for key, own in value.items())
+    if isinstance(value, tuple | list):
+        return sum(map(_size, value))
+    if value is None or isinstance(value, int | float | np.generic):
+        return NUMBER
+    if is_dataclass(value) and not isinstance(value, type):
+        return _size(list(vars(value).values()))
+    return _sent_size(value)
+
+
+def _sent_size(value: Any) -> int:
     from ray import cloudpickle
 
     buffers: list[PickleBuffer] = []

@@ -18,7 +18,7 @@ from dxml.text._tokens import Find, TermIds
 __all__ = ["Vocabulary", "count_all_terms", "count_terms", "join_rows", "learn_terms"]
 
 BLOCK = 1000  # texts counted at a time
-LETTER_BYTES = 64  # of a letter and the counts it is in: up to six n-grams begin there
+SENT = 4000  # and on a cluster, where a block has its price
 Terms = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
 
 
@@ -74,9 +74,10 @@ class _Numbers(dict[str, int]):
         return number
 
 
-def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _blocks(texts: Sequence[str], cutter: TermIds) -> Iterator[Sequence[str]]:
     sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    return (texts[run] for run in cut(LETTER_BYTES * sizes, count=BLOCK))
+    count = SENT if spread() else BLOCK
+    return (texts[run] for run in cut((1 + cutter.letter_bytes) * sizes, count=count))
 
 
 def _counted(block: Sequence[str], cutter: TermIds) -> csr_matrix:
@@ -100,7 +101,7 @@ def _count_block(shared: tuple[TermIds], block: Sequence[str]) -> csr_matrix:
 def count_terms(texts: Sequence[str], cutter: TermIds, stage: Stage) -> list[csr_matrix]:
     """Term counts, a matrix of shape (texts of a block, largest id + 1) for each block of texts."""
     blocks = []
-    for counts in run_blocks(_count_block, (cutter,), _blocks(texts)):
+    for counts in run_blocks(_count_block, (cutter,), _blocks(texts, cutter)):
         stage.advance(counts.shape[0])
         blocks.append(counts)
     return blocks
@@ -138,8 +139,8 @@ def _count_apart(
     stage: Stage,
 ) -> list[csr_matrix]:
     """As `count_terms`, where each block numbers its terms by itself, and `seen` then renumbers."""
-    blocks = []
-    for terms, counts in run_blocks(_count_new_terms, (cutter,), _blocks(texts)):
+    blocks, cuts = [], _blocks(texts, cutter(seen.__getitem__))
+    for terms, counts in run_blocks(_count_new_terms, (cutter,), cuts):
         numbers = np.fromiter(map(seen.__getitem__, terms), dtype=np.int32, count=len(terms))
         blocks.append(_rename(counts, numbers, int(numbers.max(initial=-1)) + 1))
         stage.advance(counts.shape[0])
