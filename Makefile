@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -97,6 +97,10 @@ site: $(READY)   ## the documentation as a site in build/site, with its links ch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python -m pytest -q -m site tests/test_site.py
+
+notebook: $(READY)  ## run docs/tutorial.ipynb, and compare what it shows with what is stored
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m pytest -q -m notebook tests/test_notebook.py
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

@@ -2,11 +2,12 @@
 
 The README is the site's first page. The reference gets a page for each public module, made from the
 docstrings. Files of the repository that a page links to, such as stored results, come along under
-``repository/``.
+``repository/``. docs/tutorial.ipynb is a page, with the outputs that are stored in it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from typing import Any
 DOCS = Path(__file__).parent.resolve()
 ROOT = DOCS.parent
 README = ROOT / "README.md"
+NOTEBOOK = DOCS / "tutorial.ipynb"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 ROW = re.compile(r"^\| `(dxml[\w.]*)` \| `(\w+)` \| (.+) \|$", re.MULTILINE)
 SAME = re.compile(r"the same as in `(dxml[\w.]*)`")
@@ -90,6 +92,24 @@ def module_page(module: str, names: Iterable[str]) -> str:
     return "\n\n".join([f"# {module}", *(f"::: {module}.{name}" for name in names)]) + "\n"
 
 
+def notebook_page(notebook: dict[str, Any]) -> str:
+    """The cells of a notebook and what they showed, as a page."""
+    blocks = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        blocks.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        blocks += [shown(output) for output in cell.get("outputs", ())]
+    return "\n\n".join(blocks) + "\n"
+
+
+def shown(output: dict[str, Any]) -> str:
+    """What a cell showed: HTML where there is some, or the text."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    if "text/html" in data:
+        return f"<div>{''.join(data['text/html'])}</div>"
+    return f"```text\n{''.join(data['text/plain']).rstrip()}\n```"
+
+
 def with_links(table: str) -> str:
     """The table of docs/reference.md, with each name a link to its docstring."""
 
@@ -111,12 +131,14 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages of the modules, and the files that pages link to."""
+    """Add the pages of the modules and of the notebook, and the files that pages link to."""
     from mkdocs.structure.files import File, InclusionLevel
 
     for module, names in public_names((DOCS / "reference.md").read_text("utf-8")).items():
         text = module_page(module, names)
         files.append(File.generated(config, f"reference/{module}.md", content=text))
+    text = notebook_page(json.loads(NOTEBOOK.read_text("utf-8")))
+    files.append(File.generated(config, "notebook.md", content=text))
     for path in all_linked([README, *sorted(DOCS.rglob("*.md"))]):
         file = File.generated(config, place(path), abs_src_path=str(path))
         file.inclusion = InclusionLevel.NOT_IN_NAV
@@ -126,9 +148,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Lead the links of a page to the places on the site."""
-    uri = page.file.src_uri
-    if uri == "reference.md":
+    if page.file.src_uri == "reference.md":
         return with_links(markdown)
-    if uri.startswith("reference/"):
+    if page.file.abs_src_path is None:  # made by this hook
         return markdown
     return relinked(markdown, Path(page.file.abs_src_path).resolve())

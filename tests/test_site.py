@@ -22,7 +22,7 @@ def test_every_page_is_in_the_navigation() -> None:
     settings = (ROOT / "mkdocs.yml").read_text("utf-8")
     named = re.findall(r"^ +- (?:.+: )?([\w/.-]+\.md)$", settings.split("\nnav:")[1], re.MULTILINE)
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    assert sorted(named) == sorted({*there, "index.md"})
+    assert sorted(named) == sorted({*there, "index.md", "notebook.md"})
 
 
 def test_links_lead_to_the_places_on_the_site() -> None:
@@ -64,6 +64,16 @@ def test_a_name_of_the_reference_has_one_place() -> None:
     assert HOOK["with_links"](table) == (
         f"| `dxml` | {link} | it; the same as in `dxml.b` |\n| `dxml.b` | {link} | it |"
     )
+
+
+def test_a_page_of_a_notebook_has_its_cells_and_what_they_showed() -> None:
+    html = {"data": {"text/html": ["<b>", "x</b>"], "text/plain": ["x"]}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# A\n", "B"]},
+        {"cell_type": "code", "source": ["1 + 1"], "outputs": [{"text": ["2\n"]}, html]},
+    ]
+    page = "# A\nB\n\n```python\n1 + 1\n```\n\n```text\n2\n```\n\n<div><b>x</b></div>\n"
+    assert HOOK["notebook_page"]({"cells": cells}) == page
 
 
 class Page(HTMLParser):
