@@ -39,9 +39,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text file in one step."""
+    """Write a text file in one step; half a character becomes a question mark."""
     with replacing(path) as beside:
-        beside.write_text(text, "utf-8")
+        beside.write_text(text, "utf-8", "replace")
 
 
 def _umask() -> int:
