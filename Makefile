@@ -31,7 +31,7 @@ types: $(READY)  ## mypy --strict
 	$(BIN)/mypy
 
 unit: $(READY)   ## pytest on two cores (WORKERS=n: on n); set DXML_DATA to run the tests on real data too
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations=15
 
 test-slow: $(READY)  ## the tests that take minutes or fetch from the network
 	$(BIN)/python -m pytest -q -m "slow or network"

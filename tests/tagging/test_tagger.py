@@ -182,7 +182,7 @@ def test_round_trip(fitted: TextTagger, tmp_path: Path) -> None:
     assert opened.get_params() == fitted.get_params() and opened.ids_ == fitted.ids_
     assert repr(opened) == repr(fitted) and repr(opened).startswith("TextTagger(")
     found = sorted(path.suffix for path in (tmp_path / "m").iterdir() if path.name != ".lock")
-    assert found == [".json", ".safetensors"]
+    assert found == [".json", ".md", ".safetensors"]
 
 
 def test_a_learnt_label_is_predicted_at_once(tagger: TextTagger) -> None:

@@ -117,6 +117,7 @@ def test_saved_opened_and_the_same(
     assert np.array_equal(ours.scores, theirs.scores)
     assert sorted(path.suffix for path in (tmp_path / "model").iterdir() if path.suffix) == [
         ".json",
+        ".md",
         ".safetensors",
     ]
 

@@ -93,7 +93,7 @@ def test_saved_opened_and_the_same(
     assert np.array_equal(ours.indices, theirs.indices)
     assert np.array_equal(ours.scores, theirs.scores)
     suffixes = {path.suffix for path in (tmp_path / "model").iterdir() if path.suffix}
-    assert suffixes == {".json", ".safetensors"}
+    assert suffixes == {".json", ".md", ".safetensors"}
 
 
 def test_taught_corrected_and_forgotten_it_is_as_by_hand(
