@@ -25,6 +25,7 @@ from dxml._deep.precision import Precision, quickest_here
 from dxml._deep.stored_encoder import StoredEncoder
 
 WIDTH, LABELS, TEXTS = 1536, 5000, 32
+LENGTHS = (20, 256)
 
 
 def make_head(encoder: str, max_length: int) -> DeepHead:
@@ -82,7 +83,7 @@ def main() -> None:
         for each in get_args(Precision)
     }
     print(f"{asked.threads} threads; chosen here: {quickest_here()}")
-    for length in (20, 256):
+    for length in LENGTHS:
         tokens = made_up(head, length, int(head.encoder.config["vocab_size"]))
         exact = heads["float32"].all_scores(tokens)
         times = {size: quickest(heads, tokens, size, asked.rounds) for size in (1, TEXTS)}

@@ -103,6 +103,23 @@ def test_none_is_no_encoder(docs: Path, tmp_path: Path) -> None:
     assert "deep" not in TextTagger.load(tmp_path / "m").model.parts_
 
 
+@pytest.mark.parametrize("kind", ["static", "frozen"])
+def test_vectors_that_need_no_training_go_through_the_commands(
+    docs: Path, static_folder: Path, encoder_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    folder, model = static_folder if kind == "static" else encoder_folder, tmp_path / "m"
+    done = run("train", docs, *COLUMNS, "--vectors", folder, "--model", model)
+    assert done.exit_code == 0, done.output
+    parts = TextTagger.load(model).model.parts_
+    assert "vectors" in parts and "deep" not in parts
+    more = write(tmp_path / "more.jsonl", rows(16, 160))
+    for command in ("evaluate", "learn"):
+        done = run(command, more, "--model", model)
+        assert done.exit_code == 0, done.output
+    done = run("explain", f"the {WORDS[3]} of old", "--model", model, "--top", "1")
+    assert done.exit_code == 0 and WORDS[3] in done.output
+
+
 def test_what_it_says_of_mistakes(
     docs: Path, encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

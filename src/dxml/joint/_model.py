@@ -27,10 +27,12 @@ from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint._encoders import encoder_folder, open_encoder
+from dxml.joint._ensemble import Ensemble
 from dxml.joint._fitting import fit_ensemble
 from dxml.joint._held_out import MOST_FOLDS, hold_out
 from dxml.joint._learning import Teachable
 from dxml.joint._plan import PARTS, Plan, make_plan, outside_arrays, shape_of
+from dxml.joint._sizes import NEGATIVES, TREE_NEGATIVES
 from dxml.joint._vectors import open_vectors
 from dxml.joint.parts.protocol import Options, Shape
 from dxml.progress import SILENT, Progress
@@ -110,8 +112,11 @@ class Joint(Teachable):
             "None: 200 with a wide layer, else 100",
         ] = None,
         n_negatives: Annotated[
-            int, Range(1), "hard negatives a point: labels of its neighbours that are not its own"
-        ] = 200,
+            int | None,
+            Range(1),
+            "hard negatives a point: labels of its neighbours that are not its own; "
+            "None: 50 beside label trees, else 200",
+        ] = None,
         C: Annotated[
             float | None,
             Range(0, open_low=True),
@@ -120,13 +125,14 @@ class Joint(Teachable):
         max_iter: Annotated[
             int,
             Range(1),
-            "passes of the linear head over a label's points; half as many on held-out trials",
+            "passes of the linear head over a label's points; half of them on held-out trials, "
+            "from where the other half goes on",
         ] = 6,
         prune: Annotated[float, Range(0), "linear weights smaller than this are dropped"] = 0.03,
         n_trees: Annotated[
             int | None,
             Range(0),
-            "trees over the labels; 0: none; None: 3 for short texts of many labels",
+            "trees over the labels; 0: none; None: 3 for short texts of many labels, 1 for longer",
         ] = None,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         encoder: Annotated[
@@ -262,6 +268,7 @@ class Joint(Teachable):
             rows = None if tuned else open_vectors(self, texts, X, options.device, progress)
             options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
+        options = replace(options, n_negatives=self._negatives_for(plan.parts))
         self._reserve(X, plan, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
         most_folds = 1 if slow else MOST_FOLDS
@@ -281,6 +288,9 @@ class Joint(Teachable):
         self.mixture_, self.held_out_ = fitted.mixture, fitted.held_out
         self._ensemble = fitted.ensemble.rounded(self.precision)
 
+    def _negatives_for(self, parts: Mapping[str, Any]) -> int:
+        return self.n_negatives or (TREE_NEGATIVES if "trees" in parts else NEGATIVES)
+
     def _make_plan(self, X: sp.csr_matrix, options: Options) -> Plan:
         return make_plan(self._shape(X, options), options)
 
@@ -292,6 +302,7 @@ class Joint(Teachable):
             device=device,
             memory=memory_for(device) if self.memory_gb is None else self.memory_gb * 1e9,
             candidates=self.candidates,
+            labels_per_point=float(self.label_frequency_.sum()) / max(X.shape[0], 1),
         )
 
     def _reserve(self, X: sp.csr_matrix, plan: Plan, options: Options) -> None:
@@ -305,6 +316,7 @@ class Joint(Teachable):
         memory.reserve(int(sum(needs.values())), what)
 
     def _options(self) -> Options:
+        fitted: Ensemble | None = getattr(self, "_ensemble", None)
         return Options(
             standardised=self.scaler_.mean is not None,
             device=resolve_device(self.device),
@@ -313,7 +325,7 @@ class Joint(Teachable):
             width=self.width,
             epochs=self.epochs,
             batch_size=self.batch_size,
-            n_negatives=self.n_negatives,
+            n_negatives=self._negatives_for(fitted.parts if fitted else {}),
             C=self.C,
             max_iter=self.max_iter,
             prune=self.prune,

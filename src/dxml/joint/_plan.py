@@ -1,7 +1,8 @@
 """Which parts data of a shape get.
 
 Small data (points × labels up to `EVERY_LABEL_PAIRS`) are scored for every label. Larger data are
-scored for a shortlist: the labels of the nearest training points.
+scored for a shortlist: the labels of the nearest training points. So are sparse data of many labels
+where a CPU has too many points for a kernel: a linear head over all labels would be all there is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import scipy.sparse as sp
 
 from dxml._core.scaling import is_dense
-from dxml.joint._sizes import EVERY_LABEL_PAIRS
+from dxml.joint._sizes import CPU_KERNEL_POINTS, EVERY_LABEL_PAIRS, TREE_LABELS
 from dxml.joint.parts.protocol import Options, Part, Settings, Shape
 
 __all__ = ["PARTS", "Plan", "make_plan", "outside_arrays", "shape_of"]
@@ -80,11 +81,17 @@ def shape_of(
     device: str,
     memory: float,
     candidates: Literal["auto", "all", "nearest"] = "auto",
+    labels_per_point: float = 0.0,
 ) -> Shape:
     """The shape of the data, and whether every label is scored."""
     n, d = X.shape
-    every = n * n_labels <= EVERY_LABEL_PAIRS if candidates == "auto" else candidates == "all"
-    return Shape(n, d, n_labels, every, is_dense(X), device, memory, X.nnz / max(n, 1))
+    dense, features = is_dense(X), X.nnz / max(n, 1)
+    every = candidates == "all"
+    if candidates == "auto":
+        linear_alone = device == "cpu" and n > CPU_KERNEL_POINTS and not dense
+        dear = linear_alone and n_labels >= TREE_LABELS[0]  # trees and shortlists rank as well
+        every = n * n_labels <= EVERY_LABEL_PAIRS and not dear
+    return Shape(n, d, n_labels, every, dense, device, memory, features, labels_per_point)
 
 
 def outside_arrays(plan: Plan, shape: Shape, options: Options, threads: int) -> dict[str, float]:

@@ -11,11 +11,14 @@ __all__ = [
     "KERNEL_ALONE_POINTS",
     "LINEAR_PAIR_BYTES",
     "MANY_TEXTS",
+    "NEGATIVES",
     "N_TREES",
     "SHORT_TEXTS",
     "TREE_FEATURES",
     "TREE_LABELS",
+    "TREE_NEGATIVES",
     "TREE_POINTS",
+    "TREE_WORK",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
 ]
@@ -40,13 +43,20 @@ CPU_WIDE_OPERATIONS = 1.5e12
 """Operations that a CPU may spend on training the wide layer."""
 DENSE_WIDTH = 256
 """Least width of the wide layer for small data of dense features on a CPU."""
+NEGATIVES = 200
+"""Hard negatives a point."""
+TREE_NEGATIVES = 50
+"""Hard negatives a point beside label trees, which tell labels that are no neighbours'."""
 N_TREES = 3
 """Trees over the labels."""
 SHORT_TEXTS = 25
 """Most features of a point, on average, for which static word vectors are used by default."""
-TREE_FEATURES = 25
-"""Most features of a point, on average, for which trees are grown by default: short texts. With
-more they gain at P@3 and P@5 too, but double the training time of abstracts."""
+TREE_FEATURES = 60
+"""Most features of a point, on average, for which trees are grown by default: up to abstracts. With
+more features a point, nodes take longer than the linear head and gain little."""
+TREE_WORK = 300
+"""Features × labels of a point up to which there are `N_TREES` trees by default, else one. A point
+trains the nodes on the ways down to all of its labels."""
 TREE_LABELS = (256, 100_000)
 """Fewest and most labels for which trees are grown; with fewer they share little."""
 TREE_POINTS = 200_000

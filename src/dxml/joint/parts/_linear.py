@@ -84,14 +84,16 @@ class LinearPart(Part):
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
         options, C, trial = task.options, settings["C"], task.rows is not None
+        duals = start.duals if isinstance(start, LinearPart) else None
+        half = trial or duals is not None  # the passes of a trial and of going on from it are all
         head, duals = fit_linear(
             task.data.X,
             task.data.signs,
             C=C,
-            max_iter=-(-options.max_iter // 2) if trial else options.max_iter,
+            max_iter=-(-options.max_iter // 2) if half else options.max_iter,
             prune=options.prune,
             rows=task.rows,
-            duals=start.duals if isinstance(start, LinearPart) else None,
+            duals=duals,
             seed=options.seed("linear"),
             device=options.device,
             stage=f"linear head, C = {C:g}{task.note}" if trial else "linear head",

@@ -17,7 +17,7 @@ from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree
 from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
-from dxml.joint._sizes import N_TREES, TREE_FEATURES, TREE_LABELS, TREE_POINTS
+from dxml.joint._sizes import N_TREES, TREE_FEATURES, TREE_LABELS, TREE_POINTS, TREE_WORK
 from dxml.joint.parts.protocol import (
     Named,
     Options,
@@ -59,14 +59,20 @@ class TreesPart(Part):
     def plan(
         cls, shape: Shape, options: Options, others: Mapping[str, Settings]
     ) -> Settings | None:
-        """For short sparse rows and many labels, without a kernel, a wide layer or an encoder."""
+        """For short sparse rows and many labels, without a kernel, a wide layer or an encoder.
+
+        One tree where points have many features and labels: nodes then have many of both.
+        """
         if options.n_trees is not None:
             return {"n_trees": options.n_trees} if options.n_trees else None
         many = TREE_LABELS[0] <= shape.n_labels <= TREE_LABELS[1]
         long = shape.n_samples > TREE_POINTS or shape.per_point > TREE_FEATURES
         if shape.dense or not many or long:
             return None
-        return None if {"kernel", "wide", "deep"} & set(others) else {"n_trees": N_TREES}
+        if {"kernel", "wide", "deep"} & set(others):
+            return None
+        work = shape.per_point * shape.labels_per_point
+        return {"n_trees": N_TREES if work <= TREE_WORK else 1}
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:

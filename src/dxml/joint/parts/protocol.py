@@ -28,6 +28,7 @@ from dxml._deep.tokens import Tokens
 from dxml._learners.linear_examples import all_signs, label_signs
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known, Near
+from dxml.joint._sizes import NEGATIVES
 from dxml.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Shape:
         Bytes that training may take beside the data.
     per_point : float
         Features of a point that are not 0, on average.
+    labels_per_point : float
+        Labels of a point, on average.
     """
 
     n_samples: int
@@ -82,6 +85,7 @@ class Shape:
     device: str
     memory: float
     per_point: float = 0.0
+    labels_per_point: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class Options:
     width: int | None = None
     epochs: int | None = None
     batch_size: int | None = None
-    n_negatives: int = 200
+    n_negatives: int = NEGATIVES
     C: float | None = None
     max_iter: int = 6
     prune: float = 0.03
