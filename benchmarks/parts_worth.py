@@ -1,12 +1,14 @@
-"""Are related labels in the kernel, and four wide layers in place of one, worth having?
+"""Is a part of Joint worth having: related labels, several wide layers, weights by frequency?
 
     DXML_DATA=folder python benchmarks/parts_worth.py relations --data bibtex delicious mediamill
     DXML_DATA=folder python benchmarks/parts_worth.py learners --data delicious --width 4096
+    DXML_DATA=folder python benchmarks/parts_worth.py interactions --data eurlex-4k pubmed-mesh
 
-Joint is trained on four fifths of the training part and scored on the rest, with what is asked
-about and without it, on the same splits. Test points are not read. Printed are P@1, P@3 and P@5 of
-both and the mean difference with its standard error over the splits; the runs are added to
-benchmarks/results/parts-worth.jsonl.
+relations: of labels, in the kernel; learners: four wide layers in place of one; interactions:
+weights of the parts that depend on the frequency of a label. Joint is trained on four fifths of the
+training part and scored on the rest, with what is asked about and without it, on the same splits.
+Test points are not read. Printed are P@k and PSP@k for k of 1, 3 and 5, and the mean difference
+with its standard error over the splits; the runs are added to benchmarks/results/parts-worth.jsonl.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from dxml._core.threads import n_threads
 from dxml._learners.kernel_choice import MOST_RELATED
 from dxml.bench._machine import commit, describe_machine, describe_versions
 from dxml.data import load_dataset
+from dxml.joint._mixture import LEAST_INTERACTIONS
 from dxml.joint.parts._wide import WidePart
-from dxml.metrics import precision_at_k
+from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
 
 RESULTS = Path(__file__).parent / "results" / "parts-worth.jsonl"
 LEARNERS = {"with": 4, "without": 1}
@@ -43,6 +46,11 @@ def switched(what: str, name: str) -> Iterator[None]:
         with patch("dxml._learners.kernel_choice.MOST_RELATED", most):
             yield
         return
+    if what == "interactions":
+        least = LEAST_INTERACTIONS if name == "with" else 1 << 40
+        with patch("dxml.joint._mixture.LEAST_INTERACTIONS", least):
+            yield
+        return
     plan = WidePart.plan
 
     def planned(*given: Any) -> Any:
@@ -54,7 +62,7 @@ def switched(what: str, name: str) -> Iterator[None]:
 
 
 def precision(data: str, split: int, settings: dict[str, Any]) -> tuple[list[float], float]:
-    """P@1, 3 and 5 in per cent on the last fifth of the shuffled training part, and seconds."""
+    """P@k and PSP@k in per cent on a fifth of the shuffled training part, and seconds."""
     whole = load_dataset(data, "train")
     order = np.random.default_rng(split).permutation(whole.n_samples)
     held = max(1, len(order) // 5)
@@ -62,14 +70,17 @@ def precision(data: str, split: int, settings: dict[str, Any]) -> tuple[list[flo
     begun = time.perf_counter()
     model = Joint(random_state=split, **settings).fit(train.X, train.Y)
     seconds = time.perf_counter() - begun
-    found = 100 * precision_at_k(rest.Y, model.predict_topk(rest.X, 5), 5)
-    return [round(float(found[k]), 3) for k in (0, 2, 4)], round(seconds, 1)
+    ranking, counts = model.predict_topk(rest.X, 5), model.label_frequency_
+    found = precision_at_k(rest.Y, ranking, 5)
+    rare = psp_at_k(rest.Y, ranking, 5, inverse_propensity(counts, train.n_samples))
+    scores = [100 * float(each[k]) for each in (found, rare) for k in (0, 2, 4)]
+    return [round(score, 3) for score in scores], round(seconds, 1)
 
 
 def main() -> None:
     """Train, print, store."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=["relations", "learners"])
+    parser.add_argument("what", choices=["relations", "learners", "interactions"])
     parser.add_argument("--data", nargs="+", default=["bibtex", "delicious", "mediamill"])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--device", default="auto")
@@ -103,7 +114,7 @@ def main() -> None:
             "what": asked.what,
             "settings": settings,
             "data": data,
-            "P@1, P@3, P@5": runs,
+            "P@1, P@3, P@5, PSP@1, PSP@3, PSP@5": runs,
             "seconds": seconds,
             "gain": [round(float(value), 3) for value in mean],
             "standard error": [round(float(value), 3) for value in error],

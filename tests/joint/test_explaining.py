@@ -114,7 +114,7 @@ def test_a_linear_head_alone_has_weights_times_features(planted: Dataset) -> Non
     model = Joint(candidates="nearest", width=0, device="cpu").fit(planted.X[:260], planted.Y[:260])
     weights = {"frequency": [0], "linear": [1], "vote": [0, 0]}
     weights = {name: np.float32(values) for name, values in weights.items()}
-    model.mixture_ = dataclasses.replace(model.mixture_, weights=weights)
+    model.mixture_ = dataclasses.replace(model.mixture_, weights=weights, interactions={})
     [best] = model.explain(planted.X[263], k=1, n_features=50)
     row = model.scaler_.transform(planted.X[263])
     linear = model.parts_["linear"]

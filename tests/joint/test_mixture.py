@@ -69,7 +69,7 @@ def test_columns_by_hand() -> None:
         "frequency": np.float32([3, 4, 5]),
         "kernel": np.float32([0.8, -0.2, 1.3]),
     }
-    found = module._columns(said, {name: OPINIONS[name].is_share for name in said})
+    found = module._columns(said, {name: OPINIONS[name].size for name in said})
     end = np.log(0.995 / 0.005)
     expected = [
         [3, 0.8, np.log(4), -1, 0, -end],
@@ -303,3 +303,85 @@ def test_few_points_have_one_line_for_all_ranks() -> None:
     assert mixture.by_rank == ()
     mixed = np.sort(mixture.mix(parts).reshape(300, 10), axis=1)[:, ::-1]
     assert np.array_equal(mixture.ranked(mixed), mixture.probability(mixed))
+
+
+def by_frequency(n: int, n_labels: int, seed: int):  # type: ignore[no-untyped-def]
+    """One part tells frequent labels, another rare ones; each is noise for the others."""
+    rng = np.random.default_rng(seed)
+    log_share = np.linspace(-8, -2, n_labels)
+    linear, wide = rng.standard_normal((2, n, n_labels))
+    rare = log_share < -5
+    odds = 4 * np.where(rare, wide, linear) - 2
+    right = rng.random(odds.shape) < logistic(odds)
+    parts = {
+        "linear": linear.ravel().astype(np.float32),
+        "wide": wide.ravel().astype(np.float32),
+        "frequency": np.tile(log_share, n).astype(np.float32),
+    }
+    return parts, sp.csr_matrix(right)
+
+
+def test_weights_depend_on_the_frequency_of_a_label() -> None:
+    parts, truth = by_frequency(800, 12, seed=1)
+    mixture = fit(parts, truth)
+    low, high = mixture.span
+    assert (low, high) == pytest.approx((-8, -2))
+    weight = {
+        name: [
+            float(mixture.weights[name][0] + f * mixture.interactions[name][0]) for f in (-8, -2)
+        ]
+        for name in ("linear", "wide")
+    }
+    assert weight["linear"][0] < 0.6 < 2.5 < weight["linear"][1]
+    assert weight["wide"][1] < 0.6 < 2.5 < weight["wide"][0]
+    fresh, asked = by_frequency(800, 12, seed=2)
+    right = asked.toarray().ravel()
+
+    def ranked_right(mixture: Mixture) -> float:
+        best = np.argmax(mixture.mix(fresh).reshape(800, 12), axis=1)
+        return float(right.reshape(800, 12)[np.arange(800), best].mean())
+
+    plain = Mixture({name: np.float32([1]) for name in fresh}, 0.0, *module._logistic())
+    assert ranked_right(mixture) > ranked_right(plain) + 0.05
+    assert calibration_error(mixture.probability(mixture.mix(fresh)), right) < 0.03
+
+
+def test_weights_stay_what_they_are_beyond_the_frequencies_seen() -> None:
+    parts, truth = by_frequency(800, 12, seed=1)
+    mixture = fit(parts, truth)
+    one = {"linear": np.float32([1, 1, 1]), "wide": np.float32([2, 2, 2])}
+    mixed = mixture.mix(one | {"frequency": np.float32([-20, -8, -2])})
+    own = mixture.weights["frequency"][0] * np.float32([-20, -8, -2])
+    assert mixed[0] - own[0] == pytest.approx(mixed[1] - own[1], abs=1e-4)
+    assert abs((mixed[2] - own[2]) - (mixed[1] - own[1])) > 1
+    terms = mixture.terms(one | {"frequency": np.float32([-20, -8, -2])})
+    np.testing.assert_allclose(sum(terms.values()) + mixture.bias, mixed, rtol=1e-4)
+
+
+def test_few_right_pairs_have_one_weight_a_part() -> None:
+    parts, truth = by_frequency(40, 12, seed=1)
+    assert fit(parts, truth).interactions == {}
+
+
+def test_interactions_are_stored() -> None:
+    parts, truth = by_frequency(800, 12, seed=1)
+    mixture = fit(parts, truth)
+    opened = Mixture.from_arrays(Arrays(mixture.arrays()), {name: OPINIONS[name] for name in parts})
+    assert opened.span == mixture.span
+    np.testing.assert_array_equal(opened.mix(parts), mixture.mix(parts))
+
+
+def test_a_part_may_give_several_scores() -> None:
+    """The second of them tells what the first one leaves open."""
+    parts, truth, p = planted(600, 8, seed=3)
+    both = {
+        "wide": np.stack([parts["linear"], parts["wide"]], axis=1),
+        "frequency": parts["frequency"],
+    }
+    opinions = OPINIONS | {"wide": Opinion(0.5, n_scores=2)}
+    mixture = fit(both, truth, opinions=opinions)
+    first, second = mixture.weights["wide"].tolist()
+    assert first == pytest.approx(2, abs=0.2) and 50 * second == pytest.approx(1, abs=0.15)
+    assert calibration_error(mixture.probability(mixture.mix(both)), p) < 0.03
+    assert mixture.terms(both)["wide"].shape == (600 * 8,)
+    assert default_mixture({"wide": opinions["wide"]}).weights["wide"].tolist() == [0.5, 0.0]

@@ -79,10 +79,16 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
             hidden = np.maximum(wide.inner @ x + wide.inner_bias, 0)
             columns["wide"] = [(wide.outer @ hidden + wide.outer_bias)[shortlist]]
         assert set(columns) == set(mixture.weights)
+        common = np.clip(frequency[shortlist], *mixture.span)
         mixed = mixture.bias + sum(
-            weight * column
+            (weight + more * common) * column
             for name, own in columns.items()
-            for weight, column in zip(mixture.weights[name], own, strict=True)
+            for weight, more, column in zip(
+                mixture.weights[name],
+                mixture.interactions.get(name, np.zeros(len(own))),
+                own,
+                strict=True,
+            )
         )
         best = np.argsort(-mixed)[:k]
         p = np.interp(mixed[best], mixture.knots, mixture.shares)

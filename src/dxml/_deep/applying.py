@@ -15,7 +15,7 @@ from dxml._deep.encoder import TextEncoder
 from dxml._deep.tokens import Tokens
 from dxml.progress import SILENT, Progress
 
-__all__ = ["TOKENS", "embeddings_of", "hidden_of", "out_of_memory", "threads_for"]
+__all__ = ["TOKENS", "both_of", "embeddings_of", "hidden_of", "out_of_memory", "threads_for"]
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}
 """Padded tokens computed together: more on a GPU, which would idle, than in a CPU's cache."""
@@ -49,6 +49,25 @@ def hidden_of(
     width = encoder.widen.out_features
     return _apply(encoder, tokens, pad, device, width, lambda *batch: encoder(*batch)[0], fast,
                   progress)  # fmt: skip
+
+
+def both_of(
+    encoder: TextEncoder,
+    tokens: Tokens,
+    pad: int,
+    device: torch.device,
+    *,
+    progress: Progress = SILENT,
+) -> tuple[Tensor, Tensor]:
+    """What `hidden_of` and `embeddings_of` give, in one go."""
+    width = encoder.widen.out_features
+
+    def both(*batch: Tensor) -> Tensor:
+        hidden, embedded = encoder(*batch)
+        return torch.cat([hidden.float(), embedded.float()], dim=1)
+
+    found = _apply(encoder, tokens, pad, device, width + encoder.size, both, False, progress)
+    return found[:, :width], found[:, width:]
 
 
 def embeddings_of(

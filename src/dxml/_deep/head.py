@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dxml._core.arrays import Arrays
-from dxml._deep.applying import embeddings_of, hidden_of
+from dxml._deep.applying import both_of, embeddings_of, hidden_of
 from dxml._deep.effects import WordEffect, word_effects
 from dxml._deep.encoder import TextEncoder
 from dxml._deep.growing import Levels, along_means, levels_of, trained_rows
@@ -87,6 +87,11 @@ class DeepHead:
         """`hidden`, left on the device."""
         return hidden_of(self._network(device), tokens, self.reader.pad, device, progress=progress)
 
+    def vectors(self, tokens: Tokens, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+        """The hidden vectors (n, width), and those to compare with names (n, size)."""
+        hidden, embedded = both_of(self._network(device), tokens, self.reader.pad, device)
+        return hidden, SCALE * embedded
+
     def scores(self, tokens: Tokens, pairs: sp.csr_matrix, device: torch.device = CPU) -> Floats:
         """The logits of stored pairs (text, label), in the order of ``pairs.indices``."""
         weight, bias = self._on(device, "weight"), self._on(device, "bias")
@@ -146,6 +151,10 @@ class DeepHead:
         if among is not None:
             names = names[torch.from_numpy(among).to(device)]
         return best_labels(vectors, names, None, k)
+
+    def placed_names(self, device: torch.device) -> Tensor:
+        """The vectors of the names on a device."""
+        return self._names_on(device)
 
     @property
     def named(self) -> npt.NDArray[np.bool_]:

@@ -261,5 +261,5 @@ class Explainer:
         said = ensemble.scores(Query(X, near, pairs, every, known, self._device, texts))
         if not every:
             return said
-        shape = n, known.n_labels
-        return {name: score.reshape(shape)[:, labels].ravel() for name, score in said.items()}
+        places = (np.arange(n)[:, None] * known.n_labels + labels).ravel()
+        return {name: score[places] for name, score in said.items()}

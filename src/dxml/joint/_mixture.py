@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ __all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", 
 
 Floats = npt.NDArray[np.float32]
 Said = Mapping[str, Floats]
-"""One score for each pair, by the name of the part."""
+"""By the name of the part: one score for each pair, or a row of them."""
 LEAST_POSITIVE = 20  # right pairs that a fit needs
+LEAST_INTERACTIONS = 100  # right pairs a weight, from which on weights depend on the frequency
+FREQUENCY = "frequency"  # the part whose scores are log frequencies of labels
 SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
 BINS = 20  # of the calibration
@@ -49,6 +51,8 @@ class Opinion:
         Where there are too few held-out points to fit any.
     is_share : bool
         Whether the scores are shares from 0 to 1; their log-odds are then weighed too.
+    n_scores : int
+        Scores of a pair. The first one has the default weight.
     least_spread : float
         The scores are divided by their standard deviation before they are weighed, and by at least
         this.
@@ -56,7 +60,13 @@ class Opinion:
 
     default_weight: float
     is_share: bool = False
+    n_scores: int = 1
     least_spread: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Numbers of a pair that are weighed."""
+        return self.n_scores + self.is_share
 
 
 @dataclass(frozen=True)
@@ -66,12 +76,17 @@ class Mixture:
     Attributes
     ----------
     weights : dict of float32 arrays
-        By the name of the part: of its score, and of its log-odds if that is a share.
+        By the name of the part: of its scores, and of its log-odds if that is a share.
     bias : float
     knots, shares : float32 arrays
         Mixed scores in rising order, and the share of right labels there.
     by_rank : tuple of (knots, shares)
         The same for labels of each group of `RANKS`; empty where there are too few points.
+    interactions : dict of float32 arrays
+        What a label's weights have more than `weights`, for each unit of its log frequency; empty
+        where there are too few points.
+    span : (float, float)
+        Log frequencies between which these were learnt. Beyond, weights change no more.
     """
 
     weights: Mapping[str, Floats]
@@ -79,18 +94,27 @@ class Mixture:
     knots: Floats
     shares: Floats
     by_rank: tuple[tuple[Floats, Floats], ...] = ()
+    interactions: Mapping[str, Floats] = field(default_factory=dict)
+    span: tuple[float, float] = (0.0, 0.0)
 
     def mix(self, said: Said) -> Floats:
         """One score a pair, by which labels are ranked."""
-        weights = np.concatenate([self.weights[name] for name in sorted(self.weights)])
-        return _weighed(_columns(said, self._is_share), weights, self.bias)
+        columns = _columns(said, _sizes(self.weights))
+        mixed = _weighed(columns, _in_order(self.weights), self.bias)
+        if self.interactions:
+            frequency = np.clip(said[FREQUENCY], *self.span)
+            mixed += frequency * _weighed(columns, _in_order(self.interactions), 0.0)
+        return mixed
 
     def terms(self, said: Said) -> dict[str, Floats]:
         """What each part adds to the mixed scores."""
         found = {}
         for name, weights in self.weights.items():
-            columns = _columns(said, {name: len(weights) == 2})
+            columns = _columns(said, {name: len(weights)})
             found[name] = (columns * weights).sum(axis=1)
+            if self.interactions:
+                frequency = np.clip(said[FREQUENCY], *self.span)
+                found[name] += frequency * (columns * self.interactions[name]).sum(axis=1)
         return found
 
     def probability(self, mixed: Floats) -> Floats:
@@ -107,14 +131,15 @@ class Mixture:
             start = stop
         return np.minimum.accumulate(found, axis=1)
 
-    @property
-    def _is_share(self) -> dict[str, bool]:
-        return {name: len(weights) == 2 for name, weights in self.weights.items()}
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a saved model holds of it."""
         return {
             **{f"mixture.weights.{name}": weights for name, weights in self.weights.items()},
+            **{
+                f"mixture.interactions.{name}": interactions
+                for name, interactions in self.interactions.items()
+            },
+            **({"mixture.span": np.array(self.span)} if self.interactions else {}),
             "mixture.bias": np.array([self.bias]),
             "mixture.knots": self.knots,
             "mixture.shares": self.shares,
@@ -135,22 +160,30 @@ class Mixture:
                 own = arrays.floats(f"mixture.knots.{group}", None)
                 shares = arrays.floats(f"mixture.shares.{group}", len(own), least=0, most=1)
                 by_rank.append((own, shares))
-        return cls(
-            {
-                name: arrays.floats(f"mixture.weights.{name}", 1 + opinion.is_share)
+
+        def by_part(kind: str) -> dict[str, Floats]:
+            return {
+                name: arrays.floats(f"mixture.{kind}.{name}", opinion.size)
                 for name, opinion in opinions.items()
-            },
+            }
+
+        learnt = "mixture.span" in arrays
+        low, high = arrays.numbers("mixture.span", 2) if learnt else (0.0, 0.0)
+        return cls(
+            by_part("weights"),
             arrays.numbers("mixture.bias", 1)[0],
             knots,
             arrays.floats("mixture.shares", len(knots), least=0, most=1),
             tuple(by_rank),
+            by_part("interactions") if learnt else {},
+            (low, high),
         )
 
 
 def default_mixture(opinions: Mapping[str, Opinion]) -> Mixture:
     """Where there are too few points to hold any out."""
     weights = {
-        name: np.array([opinion.default_weight, 0.0][: 1 + opinion.is_share], dtype=np.float32)
+        name: np.array([opinion.default_weight, *[0.0] * (opinion.size - 1)], dtype=np.float32)
         for name, opinion in opinions.items()
     }
     return Mixture(weights, -1.0, *_logistic())
@@ -177,15 +210,15 @@ def fit_mixture(
         Pairs to learn from, all by default. A label that only held-out points carry is not known:
         that the parts say nothing of it would be held against them.
     """
-    is_share = {name: opinions[name].is_share for name in said}
-    matrix = _columns(said, is_share)
+    sizes = {name: opinions[name].size for name in said}
+    matrix = _columns(said, sizes)
     right = _is_right(pairs, truth)
     known = np.ones(len(right), dtype=bool) if known is None else known
     default = default_mixture({name: opinions[name] for name in said})
     if right[known].sum() < LEAST_POSITIVE or right[known].all():
         return default
     least = np.concatenate(
-        [[opinions[name].least_spread] + [0.0] * is_share[name] for name in sorted(said)]
+        [[opinions[name].least_spread] + [0.0] * (sizes[name] - 1) for name in sorted(said)]
     )
 
     def near_the_top(mixed: Floats, size: int) -> npt.NDArray[np.int64]:
@@ -196,34 +229,42 @@ def fit_mixture(
     for _ in range(ROUNDS):
         if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
             shown = np.flatnonzero(known)
-        weights, bias = _regress(matrix[shown], right[shown], least)
-        mixed = _weighed(matrix, weights, bias)
+        if FREQUENCY in said and right[shown].sum() >= LEAST_INTERACTIONS * matrix.shape[1]:
+            learnt = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
+        else:
+            weights, bias = _regress(matrix[shown], right[shown], least)
+            learnt = replace(default, weights=_by_name(weights, sizes), bias=bias)
+        mixed = learnt.mix(said)
         shown = near_the_top(mixed, SHOWN)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
-    named = _by_name(weights, is_share)
     if len(shown) < BINS * BIN:
-        return Mixture(named, bias, *_logistic())
+        return learnt
+    knots, shares = _bins(mixed[shown], right[shown])
     lines = _lines_by_rank(pairs, mixed, right, known)
-    return Mixture(named, bias, *_bins(mixed[shown], right[shown]), lines)
+    return replace(learnt, knots=knots, shares=shares, by_rank=lines)
 
 
-def _columns(said: Said, is_share: Mapping[str, bool]) -> Floats:
-    """One column for a score, in the order of the names; a share also gets one of its log-odds."""
-    columns = []
-    for name in sorted(is_share):
-        score = said[name]
-        columns.append(score)
-        if is_share[name]:
-            share = np.clip(score, FLOOR, 1 - FLOOR)
+def _sizes(by_name: Mapping[str, Floats]) -> dict[str, int]:
+    return {name: len(weights) for name, weights in by_name.items()}
+
+
+def _columns(said: Said, sizes: Mapping[str, int]) -> Floats:
+    """A column for each score, in the order of the names; a share also gets one of its log-odds."""
+    columns: list[Floats] = []
+    for name in sorted(sizes):
+        scores = said[name]
+        columns += [scores] if scores.ndim == 1 else list(scores.T)
+        if scores.ndim == 1 and sizes[name] == 2:
+            share = np.clip(scores, FLOOR, 1 - FLOOR)
             columns.append(np.log(share / (1 - share)))
     return np.stack(columns, axis=1).astype(np.float32, copy=False)
 
 
-def _by_name(weights: Floats, is_share: Mapping[str, bool]) -> dict[str, Floats]:
+def _by_name(weights: Floats, sizes: Mapping[str, int]) -> dict[str, Floats]:
     """Weights of the columns that `_columns` makes, by the name of the part."""
-    ends = np.cumsum([1 + is_share[name] for name in sorted(is_share)])
-    return dict(zip(sorted(is_share), np.split(weights, ends[:-1]), strict=True))
+    ends = np.cumsum([sizes[name] for name in sorted(sizes)])
+    return dict(zip(sorted(sizes), np.split(weights, ends[:-1]), strict=True))
 
 
 def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
@@ -240,6 +281,11 @@ def expected_number(ranking: TopK) -> npt.NDArray[np.int64]:
     right = np.cumsum(p, axis=1)
     named = np.arange(1, p.shape[1] + 1)
     return np.asarray(np.argmax(2 * right / (named + right[:, -1:]), axis=1) + 1)
+
+
+def _in_order(by_name: Mapping[str, Floats]) -> Floats:
+    """For the columns that `_columns` makes."""
+    return np.concatenate([by_name[name] for name in sorted(by_name)])
 
 
 def _weighed(columns: Floats, weights: Floats, bias: float) -> Floats:
@@ -262,6 +308,36 @@ def _regress(
         warnings.simplefilter("ignore", LinAlgWarning)
         fitted = regression.fit((matrix / spread).astype(np.float64), right)
     return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
+
+
+def _regress_interactions(
+    said: Said,
+    sizes: Mapping[str, int],
+    matrix: Floats,
+    shown: npt.NDArray[np.int64],
+    right: npt.NDArray[np.bool_],
+    least_spread: npt.NDArray[np.float64],
+) -> Mixture:
+    """Weights that depend on the log frequency of a label, from the pairs that are shown.
+
+    The frequency itself has one weight. As its spread counts for at least as much as where it is
+    weighed, labels of nearly one frequency are not told apart by its products either.
+    """
+    frequency, columns = said[FREQUENCY][shown], matrix[shown]
+    middle = float(frequency.mean(dtype=np.float64))
+    others = np.concatenate([[name != FREQUENCY] * sizes[name] for name in sorted(sizes)])
+    products = columns * np.outer(frequency - np.float32(middle), others).astype(np.float32)
+    usual = np.sqrt(np.square(columns, dtype=np.float64).mean(axis=0))
+    least = np.concatenate([least_spread, usual * least_spread.max()])
+    both, bias = _regress(np.concatenate([columns, products], axis=1), right, least)
+    weights, interactions = np.split(both, 2)
+    return Mixture(
+        _by_name(weights - np.float32(middle) * interactions, sizes),
+        bias,
+        *_logistic(),
+        interactions=_by_name(interactions, sizes),
+        span=(float(frequency.min()), float(frequency.max())),
+    )
 
 
 def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays, reals, whole
+from dxml._core.arrays import Arrays, real, reals, whole
 from dxml._core.precision import Precision
 from dxml._core.sparse import plain_csr
 from dxml._deep.name_line import NameLine
@@ -48,6 +48,7 @@ CONTINUED_EPOCHS = 0.1
 CONTINUED_RATE = 0.3  # of the learning rates
 TRAIN_ON_EPOCHS = 0.2  # share of the epochs for which `train_on` trains
 OWN_TEXTS = 50  # of each label that becomes one with others
+USUAL = 10  # labels of a text, by which it is told how near names are
 OTHER_TEXTS = 100  # by which the new one is scaled
 SETTINGS = DeepSettings(encoder_rate=2e-4, name_every=2)
 """How encoders are trained, by points held out of PubMed-MeSH and TIBKAT-GND: docs/guide/deep.md.
@@ -56,7 +57,7 @@ Names of labels are read in every other step."""
 
 @dataclass(frozen=True, eq=False)
 class DeepPart(Part):
-    """Logits by `dxml._deep`.
+    """By `dxml._deep`: the logit of a label, and how near its name is to the text.
 
     Attributes
     ----------
@@ -67,10 +68,12 @@ class DeepPart(Part):
         Of its first training.
     name_line : NameLine or None
         By which labels without an example are predicted; None: they are not.
+    nameless : float
+        How near a label without a name counts as.
     """
 
     name: ClassVar[str] = "deep"
-    opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
+    opinion: ClassVar[Opinion] = Opinion(default_weight=0.5, n_scores=2)
     is_slow: ClassVar[bool] = True
     continues: ClassVar[bool] = True
 
@@ -78,6 +81,7 @@ class DeepPart(Part):
     read: tuple[Tokens, ...] = field(repr=False)
     epochs: int
     name_line: NameLine | None = None
+    nameless: float = 0.0
 
     @classmethod
     def plan(
@@ -121,8 +125,9 @@ class DeepPart(Part):
             note=task.note,
             progress=task.progress,
         )
-        line = start.name_line if isinstance(start, DeepPart) else None
-        return cls(head, (texts,), epochs, line)
+        if isinstance(start, DeepPart):
+            return cls(head, (texts,), epochs, start.name_line, start.nameless)
+        return cls(head, (texts,), epochs)
 
     @classmethod
     def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
@@ -137,7 +142,8 @@ class DeepPart(Part):
         device = torch.device(trial.task.options.device)
         line = fit_name_line(part.head, _tokens_of(trial.texts), trial.Y, learnt, device)
         others = [cls.fit(each.task, settings) for each in trials[1:]]
-        return settings, [replace(part, name_line=line), *others]
+        nameless = part.usual_nearness(_tokens_of(trial.texts), device)
+        return settings, [replace(part, name_line=line, nameless=nameless), *others]
 
     @property
     def settings(self) -> Settings:
@@ -153,12 +159,35 @@ class DeepPart(Part):
 
         from dxml._deep.searching import pair_scores
 
-        device = torch.device(query.device)
-        hidden = self._hidden(query)
+        device, pairs = torch.device(query.device), query.pairs
+        hidden, embedded = self._vectors(query)
+        near = np.zeros(pairs.nnz, dtype=np.float32)
         if query.every_label:
-            return self.head.logits(hidden, device).ravel()
-        weight, bias = self.head.placed(device)
-        return pair_scores(hidden, weight, bias, query.pairs.indptr, query.pairs.indices)
+            logits = self.head.logits(hidden, device).ravel()
+            if self.head.names is not None:
+                names = self.head.placed_names(device)
+                near = (embedded @ names.float().T).cpu().numpy().ravel()
+        else:
+            weight, bias = self.head.placed(device)
+            logits = pair_scores(hidden, weight, bias, pairs.indptr, pairs.indices)
+            if self.head.names is not None:
+                names = self.head.placed_names(device)
+                near = pair_scores(embedded, names, None, pairs.indptr, pairs.indices)
+        if self.head.names is not None:
+            near = np.where(self.head.named[pairs.indices], near, np.float32(self.nameless))
+        return np.stack([logits, near], axis=1)
+
+    def usual_nearness(self, tokens: Tokens, device: Any) -> float:
+        """The mean over the labels of highest logit that have names."""
+        if self.head.names is None or not len(tokens):
+            return 0.0
+        best, _ = self.head.best(tokens, USUAL, device)
+        ends = np.arange(len(best) + 1, dtype=np.int64) * best.shape[1]
+        pairs = plain_csr(
+            np.ones(best.size, bool), best.ravel(), ends, (len(best), self.head.n_labels)
+        )
+        near = self.head.name_scores(tokens, pairs, device)[self.head.named[best.ravel()]]
+        return float(near.mean()) if len(near) else 0.0
 
     def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
         """The labels of highest logit."""
@@ -167,7 +196,7 @@ class DeepPart(Part):
         from dxml._deep.searching import best_labels
 
         weight, bias = self.head.placed(torch.device(query.device))
-        return best_labels(self._hidden(query), weight, bias, size)[0]
+        return best_labels(self._vectors(query)[0], weight, bias, size)[0]
 
     def unseen(self, query: Query, size: int) -> tuple[npt.NDArray[np.int32], Floats] | None:
         """The labels without an example whose names are nearest to the texts."""
@@ -197,15 +226,15 @@ class DeepPart(Part):
         scores = self.head.name_scores(tokens, pairs, torch.device(query.device))
         return told, self.name_line.log_odds(scores.reshape(n, len(wanted)))
 
-    def _hidden(self, query: Query) -> Any:
-        """The hidden vectors of the query's texts, computed once."""
+    def _vectors(self, query: Query) -> Any:
+        """The hidden vectors of the query's texts and those to compare with names, once."""
         import torch
 
         tokens = _tokens_of(query.texts)
         key = f"{self.name} {id(self.head)}"
         if key not in query.computed:
             device = torch.device(query.device)
-            query.computed[key] = self.head.hidden_tensor(tokens, device)
+            query.computed[key] = self.head.vectors(tokens, device)
         return query.computed[key]
 
     def add(self, lesson: Lesson) -> DeepPart:
@@ -277,7 +306,7 @@ class DeepPart(Part):
         arrays["deep.text_ids"] = ids.astype(np.uint16) if small else ids
         arrays["deep.text_ends"] = self.texts.ends
         line = {} if self.name_line is None else {"name_line": list(self.name_line)}
-        return {**self.settings, **line}, arrays
+        return {**self.settings, **line, "nameless": self.nameless}, arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
@@ -291,7 +320,7 @@ class DeepPart(Part):
             slope, bias = reals(config["name_line"], "name_line")
             line = NameLine(slope, bias)
         texts = Tokens(ids.astype(np.int32), ends)
-        return cls(head, (texts,), whole(config, "epochs", 1), line)
+        return cls(head, (texts,), whole(config, "epochs", 1), line, real(config, "nameless"))
 
 
 def _tokens_of(texts: Texts | None) -> Tokens:

@@ -397,7 +397,7 @@ class Part(ABC):
 
     @abstractmethod
     def scores(self, query: Query) -> Floats:
-        """One score for each stored pair."""
+        """One score for each stored pair, or a row of as many as its opinion says."""
 
     @abstractmethod
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
