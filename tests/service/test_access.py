@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from dxml.service._access import check_write, host_name, is_loopback
+from dxml.exceptions import ParameterError
+from dxml.service._access import Access, check_origins, host_name, is_loopback
 from dxml.service._errors import ServiceError
+from dxml.service._tokens import ROLES, Role, Tokens, new_token, revoke_token
 
 from .conftest import TestClient, client_of, names_of
 
@@ -36,7 +38,7 @@ def changes(client: TestClient, **headers: str) -> Iterator[Any]:
     ],
 )
 def test_without_a_token_this_machine_may_write(peer: str, headers: dict[str, str]) -> None:
-    check_write(None, peer, LOCAL | headers)
+    assert Access().check_change("admin", peer, LOCAL | headers).name == "local"
 
 
 @pytest.mark.parametrize(
@@ -54,22 +56,134 @@ def test_without_a_token_this_machine_may_write(peer: str, headers: dict[str, st
         ("127.0.0.1", {"origin": "http://localhost:9000"}, "a page of another origin"),
         ("127.0.0.1", {"origin": "null"}, "a page of another origin"),
         ("127.0.0.1", {"sec-fetch-site": "same-site"}, "a page of another origin"),
-        ("127.0.0.1", {"sec-fetch-site": "cross-site"}, "pages of other sites"),
+        ("127.0.0.1", {"sec-fetch-site": "cross-site"}, "a page of another origin"),
     ],
 )
 def test_without_a_token_others_may_not_write(peer: str, headers: dict[str, str], why: str) -> None:
     with pytest.raises(ServiceError, match=why) as caught:
-        check_write(None, peer, LOCAL | headers)
+        Access().check_change("teach", peer, LOCAL | headers)
     assert caught.value.type == "forbidden"
 
 
 def test_with_a_token_it_decides_alone() -> None:
     right = {"authorization": "Bearer secret", "host": "a.org", "x-forwarded-for": "192.0.2.7"}
-    check_write("secret", "192.0.2.8", right)
-    with pytest.raises(ServiceError, match="this needs the header"):
-        check_write("secret", "127.0.0.1", LOCAL)
-    with pytest.raises(ServiceError, match="pages of other sites"):
-        check_write("secret", "127.0.0.1", right | {"sec-fetch-site": "cross-site"})
+    access = Access(Tokens("secret"))
+    assert access.check_change("admin", "192.0.2.8", right).role == "admin"
+    wrong = ("", "Bearer", "Bearer secre", "Bearer secret2", "Basic secret", "Bearer Secret")
+    for given in wrong:
+        with pytest.raises(ServiceError, match="this needs the header") as caught:
+            access.check_change("teach", "127.0.0.1", LOCAL | {"authorization": given})
+        assert caught.value.type == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ({}, True),  # a program
+        ({"origin": "https://a.org"}, True),  # its own page, behind a proxy with TLS
+        ({"origin": "https://A.org"}, True),
+        ({"origin": "https://a.org:444"}, False),
+        ({"origin": "https://b.org"}, False),
+        ({"origin": "null"}, False),
+        ({"sec-fetch-site": "cross-site"}, False),
+        ({"sec-fetch-site": "same-site", "origin": "https://b.a.org"}, False),
+        ({"sec-fetch-site": "same-origin", "origin": "https://proxy.org"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": "https://friend.org"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": "https://friend.org.evil.org"}, False),
+    ],
+)
+def test_a_token_from_a_page_of_another_origin(headers: dict[str, str], taken: bool) -> None:
+    access = Access(Tokens("secret"), origins=["https://friend.org"])
+    sent = {"authorization": "Bearer secret", "host": "a.org"} | headers
+    if taken:
+        access.check_change("teach", "192.0.2.8", sent)
+        return
+    with pytest.raises(ServiceError, match="pages of other sites.*--allow-origin") as caught:
+        access.check_change("teach", "192.0.2.8", sent)
+    assert caught.value.type == "forbidden"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def test_each_role_may_do_its_own_and_what_those_before_it_may(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    token = {role: new_token(file, role, f"of-{role}")[0] for role in ROLES}
+    may: dict[Role, list[int]] = {"read": [], "teach": [0, 1, 2], "admin": [0, 1, 2, 3]}
+    with client_of(model, tokens=file, host="a.org") as client:
+        for role in ROLES:
+            for i, answer in enumerate(changes(client, **bearer(token[role]))):
+                assert (answer.status_code in (200, 404)) == (i in may[role]), answer.text
+                if i not in may[role]:
+                    error = answer.json()["error"]
+                    assert (answer.status_code, error["type"]) == (403, "forbidden")
+                    needed = "admin" if i == 3 else "teach"
+                    assert f"role '{needed}', yours is of '{role}'" in error["message"]
+        assert {answer.status_code for answer in changes(client)} == {401}
+        assert names_of(client, "herring net") == ["Fishery"]  # asking needs none
+        revoke_token(file, "of-teach")
+        assert {answer.status_code for answer in changes(client, **bearer(token["teach"]))} == {401}
+        file.write_text("{")
+        assert {answer.status_code for answer in changes(client, **bearer(token["admin"]))} == {401}
+
+
+OPEN = {"/", "/docs", "/page/{name}", "/health", "/openapi.json"}
+
+
+def test_a_private_service_answers_to_tokens_alone(model: Path, tmp_path: Path) -> None:
+    """Every route that there is or will be, but for a few."""
+    file = tmp_path / "tokens.json"
+    token, _ = new_token(file, "read")
+    with client_of(model, tokens=file, private=True) as client:
+        asked = 0
+        for route in client.app.routes:  # type: ignore[attr-defined]
+            for method in getattr(route, "methods", ()) or ():
+                path = route.path.replace("{name}", "app.js").replace("{id:path}", "1")
+                path = path.replace("{project}", "tags")
+                answer = client.request(method, path)
+                assert (answer.status_code == 401) == (route.path not in OPEN), route.path
+                asked += 1
+        assert asked > 15
+        assert (
+            client.post("/predict", json={"text": "a"}, headers=bearer("none")).status_code == 401
+        )
+        with_it = bearer(token)
+        assert client.post("/predict", json={"text": "a"}, headers=with_it).status_code == 200
+        assert client.get("/labels", headers=with_it).status_code == 200
+        assert client.post("/learn", json=LESSON, headers=with_it).status_code == 403
+    with pytest.raises(ParameterError, match="a private service needs a token"):
+        client_of(model, private=True)
+
+
+def test_pages_of_other_origins_read_nothing_unless_allowed(model: Path) -> None:
+    page = {"origin": "https://friend.org"}
+    asking = page | {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type,authorization",
+    }
+    allowed = "access-control-allow-origin"
+    with client_of(model) as client:
+        assert allowed not in client.get("/labels", headers=page).headers
+        assert client.options("/predict", headers=asking).status_code == 405
+    with client_of(model, origins=["https://friend.org"], token="secret") as client:
+        assert client.get("/labels", headers=page).headers[allowed] == "https://friend.org"
+        assert client.options("/predict", headers=asking).status_code == 200
+        evil = {"origin": "https://evil.org"}
+        assert allowed not in client.get("/labels", headers=evil).headers
+        assert client.options("/predict", headers=asking | evil).status_code == 400
+        answer = client.post("/learn", json=LESSON, headers=page | bearer("secret"))
+        assert (answer.status_code, answer.headers[allowed]) == (200, "https://friend.org")
+        assert "access-control-allow-credentials" not in answer.headers
+    with client_of(model, origins=["https://friend.org"]) as client:  # no token: no changes
+        assert client.post("/learn", json=LESSON, headers=page).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["friend.org", "https://friend.org/", "null", "ftp://a", ""])
+def test_what_is_no_origin(origin: str) -> None:
+    check_origins(["*", "http://[::1]:3000", "https://friend.org"])
+    with pytest.raises(ParameterError, match="an origin is a scheme, a name and maybe a port"):
+        check_origins([origin])
 
 
 @pytest.mark.parametrize(
@@ -142,6 +256,9 @@ def test_changes_are_sent_as_json(model: Path) -> None:
                 error = answer.json()["error"]
                 assert error["type"] == "unsupported_type"
                 assert "'Content-Type: application/json'" in error["message"]
+        for type in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data"):
+            assert client.post("/reload", headers={"content-type": type}).status_code == 415
+        assert client.post("/reload").status_code == 200
         headers = {"content-type": "Application/JSON; charset=utf-8"}
         assert client.post("/learn", content=b"{}", headers=headers).status_code == 422
 

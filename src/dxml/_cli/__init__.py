@@ -25,6 +25,7 @@ from dxml._cli import (
     predict,
     serve,
     suggest,
+    token,
     train,
     versions,
     vocabulary,
@@ -79,6 +80,7 @@ app.command("restore")(versions.restore)
 app.add_typer(labels.app, name="labels")
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(model.app, name="model")
+app.add_typer(token.app, name="token")
 app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

@@ -27,11 +27,21 @@ def serve(
         metavar="TEXT",
         help="Needed to change the model.",
     ),
+    tokens: Path | None = typer.Option(
+        None, "--tokens", metavar="FILE", help="Tokens with roles, made by dxml token new."
+    ),
+    private: bool = typer.Option(False, "--private", help="Asking needs a token too."),
     allow_host: list[str] = typer.Option(
         [],
         "--allow-host",
         metavar="NAME",
         help="A name it is asked by; may come again.",
+    ),
+    allow_origin: list[str] = typer.Option(
+        [],
+        "--allow-origin",
+        metavar="URL",
+        help="Pages of this origin may ask it; may come again.",
     ),
     ray: str | None = RAY,
     quiet: bool = QUIET,
@@ -56,14 +66,17 @@ def serve(
             name = f"[{host}]" if ":" in host else host
             typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
 
-    check_token(host, token)
+    check_token(host, token, tokens)
     run(
         model,
         host=host,
         port=port,
         workers=workers,
         token=token,
+        tokens=tokens,
+        private=private,
         allow_hosts=allow_host,
+        allow_origins=allow_origin,
         ray=ray,
         announce=announce,
     )

@@ -4,27 +4,47 @@ By name: a web page that has its own name point to 127.0.0.1 would read what a s
 address tells, so a service that listens there answers to loopback names only, and to those it was
 given (`HostCheck`).
 
-The model is changed by whoever brings the token, or, without one, by whoever is on this machine: by
-a connection from it, to a loopback name, that no proxy says it has passed on and that no page of
-another origin has made (`check_write`).
+The model is changed by whoever brings a token whose role allows it, or, where the service has no
+tokens, by whoever is on this machine: by a connection from it, to a loopback name, that no proxy
+says it has passed on. Pages of other origins change nothing, unless the service was told of that
+origin and the page brings a token (`Access.check_change`). A private service answers nothing
+without a token (`AskCheck`).
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
 from dxml.service._limits import App, Message, Receive, Send, refuse
+from dxml.service._tokens import Caller, Role, Tokens
 
-__all__ = ["HostCheck", "check_json", "check_token", "check_write", "host_name", "is_loopback"]
+__all__ = [
+    "Access",
+    "AskCheck",
+    "HostCheck",
+    "check_json",
+    "check_origins",
+    "check_token",
+    "headers_of",
+    "host_name",
+    "is_loopback",
+]
 
 ANY = "*"  # allows every name
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 _PASSED_ON = frozenset({"forwarded", "via", "x-real-ip"})  # and x-forwarded-…
+_NO_TOKEN = "this needs the header 'Authorization: Bearer …'."
+
+OPEN = frozenset({"/", "/docs", "/health", "/openapi.json"})
+"""What a private service tells everyone, with the files of its pages: nothing of the labels."""
+LOCAL = Caller("local", "admin")
+"""Who changes a model on this machine, where there are no tokens."""
 
 
 def is_loopback(host: str) -> bool:
@@ -56,15 +76,25 @@ def host_name(header: str) -> str:
     return found[1].strip("[]").removesuffix(".")
 
 
-def check_token(host: str, token: str | None) -> None:
-    """Refuse to listen without a token where others can reach the address."""
+def check_token(host: str, token: str | None, tokens: object = None) -> None:
+    """Refuse to listen without tokens where others can reach the address."""
     if token is not None and not (token.strip() and token.isascii()):
         raise ParameterError("a token must have visible ASCII characters.")
-    if token is None and not is_loopback(host):
+    if token is None and tokens is None and not is_loopback(host):
         raise ParameterError(
             f"others can reach {host}, and could teach the model. "
-            "Give --token, or DXML_TOKEN in the environment, or serve on 127.0.0.1."
+            "Give --token, or DXML_TOKEN in the environment, or --tokens, or serve on 127.0.0.1."
         )
+
+
+def check_origins(origins: Sequence[str]) -> None:
+    """Refuse what no browser would send as an origin."""
+    for origin in origins:
+        if origin != ANY and not _ORIGIN.fullmatch(origin):
+            raise ParameterError(
+                f"an origin is a scheme, a name and maybe a port, such as https://example.org; "
+                f"got {origin!r}."
+            )
 
 
 def check_json(headers: Mapping[str, str]) -> None:
@@ -78,32 +108,80 @@ def check_json(headers: Mapping[str, str]) -> None:
         )
 
 
-def check_write(token: str | None, peer: str, headers: Mapping[str, str]) -> None:
-    """Refuse a change.
+@dataclass(frozen=True)
+class Access:
+    """Who may do what.
 
     Parameters
     ----------
-    token : str or None
-        What the service was started with.
-    peer : str
-        The address that the connection comes from.
-    headers : mapping
-        Of the request, by their names in lower case.
+    tokens : Tokens
+    private : bool
+        Whether asking needs a token as well.
+    origins : collection of str
+        Of pages elsewhere that may ask, and change with a token; "*" for any.
     """
-    if headers.get("sec-fetch-site") == "cross-site":
-        raise ServiceError("forbidden", "pages of other sites may not change the model.")
-    if token is None:
-        if why := _why_not_local(peer, headers):
+
+    tokens: Tokens = field(default_factory=Tokens)
+    private: bool = False
+    origins: Collection[str] = ()
+
+    def caller(self, headers: Mapping[str, str]) -> Caller | None:
+        """Whose token a request brings; None without one, and with a wrong one."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        return self.tokens.find(given) if scheme.lower() == "bearer" else None
+
+    def check_ask(self, headers: Mapping[str, str]) -> None:
+        """Refuse to be asked without a token, where that needs one."""
+        if self.private and self.caller(headers) is None:
+            raise ServiceError("unauthorized", _NO_TOKEN)
+
+    def check_change(self, role: Role, peer: str, headers: Mapping[str, str]) -> Caller:
+        """Refuse a change to those who may not make it.
+
+        Parameters
+        ----------
+        role : Role
+            What it needs.
+        peer : str
+            The address that the connection comes from.
+        headers : mapping
+            Of the request, by their names in lower case.
+        """
+        if not self.tokens.needed:
+            if why := _why_not_local(peer, headers):
+                raise ServiceError(
+                    "forbidden",
+                    "without a token, changes are taken from this machine and at a loopback "
+                    f"address only; {why}. Start the service with --token.",
+                )
+            return LOCAL
+        origin = headers.get("origin", "")
+        if not (ANY in self.origins or origin.lower() in self.origins) and _foreign(headers):
             raise ServiceError(
                 "forbidden",
-                "without a token, changes are taken from this machine and at a loopback address "
-                f"only; {why}. Start the service with --token.",
+                "pages of other sites may not change the model. "
+                "Start the service with --allow-origin and the page's origin.",
             )
-        return
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    right = hmac.compare_digest(given.strip().encode(), token.strip().encode())
-    if scheme.lower() != "bearer" or not right:
-        raise ServiceError("unauthorized", "this needs the header 'Authorization: Bearer …'.")
+        caller = self.caller(headers)
+        if caller is None:
+            raise ServiceError("unauthorized", _NO_TOKEN)
+        if not caller.may(role):
+            raise ServiceError(
+                "forbidden", f"this needs a token of role {role!r}, yours is of {caller.role!r}."
+            )
+        return caller
+
+
+def _foreign(headers: Mapping[str, str]) -> bool:
+    """Whether a page has made a request that did not come from this service.
+
+    A browser says so itself; an old one gives the page's origin, whose scheme may be that of a
+    proxy.
+    """
+    if site := headers.get("sec-fetch-site"):
+        return site not in ("same-origin", "none")
+    origin, host = headers.get("origin"), headers.get("host", "").lower()
+    return origin is not None and origin.lower().partition("://")[2] != host
 
 
 def _why_not_local(peer: str, headers: Mapping[str, str]) -> str | None:
@@ -116,11 +194,40 @@ def _why_not_local(peer: str, headers: Mapping[str, str]) -> str | None:
     for name in headers:
         if name in _PASSED_ON or name.startswith("x-forwarded"):
             return f"the header {name!r} tells of a proxy"
-    if headers.get("origin", f"http://{host}").lower() != f"http://{host.lower()}":
-        return "this request was made by a page of another origin"
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+    same = headers.get("origin", f"http://{host}").lower() == f"http://{host.lower()}"
+    if not same or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         return "this request was made by a page of another origin"
     return None
+
+
+class AskCheck:
+    """ASGI middleware: at a private service all but the pages and ``/health`` needs a token."""
+
+    def __init__(self, app: App, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Check the token, then pass the request on."""
+        if scope["type"] == "http" and not _is_open(scope["path"]):
+            try:
+                self.access.check_ask(headers_of(scope))
+            except ServiceError as error:
+                await refuse(send, error.type, error.message)
+                return
+        await self.app(scope, receive, send)
+
+
+def headers_of(scope: Message) -> dict[str, str]:
+    """Of a request, by their names in lower case; of one that stands twice the first."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return found
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith("/page/")
 
 
 class HostCheck:

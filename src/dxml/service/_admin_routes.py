@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from dxml import __version__
 from dxml.service import _schemas as schemas
+from dxml.service._access import check_json
 from dxml.service._answers import JSONAnswer
 from dxml.service._openapi import ROUTES
-from dxml.service._runtime import Service, writers
+from dxml.service._runtime import Service, runners
 
 __all__ = ["add_admin_routes"]
 
@@ -43,7 +44,7 @@ def add_admin_routes(app: FastAPI, service: Service) -> None:
     @app.post(
         "/reload",
         response_model=schemas.ReloadAnswer,
-        dependencies=writers(service),
+        dependencies=[*runners(service), Depends(_no_form)],
         **ROUTES["reload"],
     )
     async def reload() -> Response:
@@ -51,3 +52,9 @@ def add_admin_routes(app: FastAPI, service: Service) -> None:
         await service.reload()
         served = engine.served
         return JSONAnswer({"labels": served.n_labels, "points": served.n_points})
+
+
+def _no_form(request: Request) -> None:
+    """Nothing need be sent; what is sent must be JSON, which no form on a web page can send."""
+    if "content-type" in request.headers:
+        check_json(request.headers)

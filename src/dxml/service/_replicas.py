@@ -8,7 +8,7 @@ can be sent twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,7 @@ def serve_replicas(
     host: str,
     port: int,
     replicas: int,
-    token: str | None = None,
-    hosts: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
     """Inside, a model is served by the Ray cluster that this process is connected to.
 
@@ -49,8 +48,8 @@ def serve_replicas(
         each machine.
     replicas : int
         Processes that rank, a core each.
-    token, hosts
-        As in `dxml.service.app.create_app`.
+    options : mapping, optional
+        Arguments of `dxml.service.app.create_app`: who may ask and change.
     """
     ray, serve = _imported()
     folder = Path(model).absolute()
@@ -66,7 +65,7 @@ def serve_replicas(
         graceful_shutdown_timeout_s=Limits().seconds,
         logging_config={"log_level": "ERROR", "enable_access_log": False},
     )
-    app = serve.ingress(_builder(folder, journal, token, list(hosts)))()
+    app = serve.ingress(_builder(folder, journal, options or {}))()
     try:
         try:
             serve.start(proxy_location=where, http_options={"host": host, "port": port})
@@ -93,11 +92,11 @@ def _check_idle(ray: Any) -> None:
     )
 
 
-def _builder(folder: Path, journal: SharedJournal, token: str | None, hosts: list[str]) -> Any:
+def _builder(folder: Path, journal: SharedJournal, options: Mapping[str, Any]) -> Any:
     def build() -> FastAPI:
         from dxml.service.app import create_app
 
-        return create_app(folder, token=token, journal=journal, threads=1, hosts=hosts)
+        return create_app(folder, journal=journal, threads=1, **options)
 
     return build
 

@@ -24,31 +24,33 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 
 from dxml.exceptions import DxmlError
-from dxml.service._access import check_write
+from dxml.service._access import Access
 from dxml.service._batching import Batcher
 from dxml.service._engine import Engine
 from dxml.service._errors import ServiceError
 from dxml.service._label_maps import LabelMaps
 from dxml.service._limits import LARGE, Limits
 from dxml.service._metrics import Metrics
+from dxml.service._tokens import Caller, Role
 
-__all__ = ["Service", "writers"]
+__all__ = ["Service", "runners", "writers"]
 
 MAX_ERRORS = 100  # with more errors in a body, only their number is reported
 
 Answer = TypeVar("Answer")
 Sent = TypeVar("Sent", bound=BaseModel)
 _log = logging.getLogger(__name__)
+_BEARER: params.Depends = Security(
+    HTTPBearer(description="A token, where the service has any.", auto_error=False)
+)
 
 
 class Service:
     """What the routes share: the engine, the one thread it works in, counts and limits."""
 
-    def __init__(
-        self, engine: Engine, token: str | None, limits: Limits, threads: int | None
-    ) -> None:
+    def __init__(self, engine: Engine, access: Access, limits: Limits, threads: int | None) -> None:
         self.engine = engine
-        self.token = token
+        self.access = access
         self.limits = limits
         self.metrics = Metrics(lambda: _gauges(self))
         self.maps = LabelMaps(engine)
@@ -121,16 +123,27 @@ class Service:
         except DxmlError:
             _log.exception("the model was not loaded again; the old one stays")
 
-    def may_write(self, request: Request) -> None:
-        """Refuse a change to those who may not make it."""
+    def may_write(self, request: Request) -> Caller:
+        """Refuse a change to those who may not teach."""
+        return self._may("teach", request)
+
+    def may_run(self, request: Request) -> Caller:
+        """Refuse a change to those who may not run the service."""
+        return self._may("admin", request)
+
+    def _may(self, role: Role, request: Request) -> Caller:
         peer = request.client.host if request.client else ""
-        check_write(self.token, peer, request.headers)
+        return self.access.check_change(role, peer, request.headers)
 
 
 def writers(service: Service) -> list[params.Depends]:
-    """What a route depends on that only those may ask who may change the model."""
-    bearer = HTTPBearer(description="The service's token, where it has one.", auto_error=False)
-    return [Security(bearer), Depends(service.may_write)]
+    """What a route depends on that only those may ask who may teach."""
+    return [_BEARER, Depends(service.may_write)]
+
+
+def runners(service: Service) -> list[params.Depends]:
+    """What a route depends on that only those may ask who may run the service."""
+    return [_BEARER, Depends(service.may_run)]
 
 
 def _use_threads(count: int | None) -> None:

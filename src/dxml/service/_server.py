@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from dxml._core.cluster import ray_cluster
 from dxml.exceptions import ParameterError
-from dxml.service._access import check_token, is_loopback
+from dxml.service._access import check_origins, check_token, is_loopback
 from dxml.service._limits import Limits
 from dxml.service._replicas import serve_replicas
 from dxml.service._served import check_method
+from dxml.service._tokens import Tokens, hashed
 from dxml.tagging._journal import JOURNAL, Journal
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ def serve(
     port: int = 8000,
     workers: int = 1,
     token: str | None = None,
+    tokens: str | Path | None = None,
+    private: bool = False,
     allow_hosts: Sequence[str] = (),
+    allow_origins: Sequence[str] = (),
     ray: str | None = None,
     announce: Callable[[], None] = lambda: None,
 ) -> None:
@@ -50,11 +54,13 @@ def serve(
         The folder of a tagger or of a joint model.
     workers : int
         Processes; they see each other's lessons.
-    token : str, optional
-        Needed for an address that others can reach.
+    token, tokens, private
+        As in `dxml.service.app.create_app`. An address that others can reach needs a token.
     allow_hosts : sequence of str
         Names, beside loopback names, that requests may be addressed to; at an address that others
         can reach any by default.
+    allow_origins : sequence of str
+        Origins of other sites whose pages may ask.
     ray : str, optional
         Address of a Ray cluster whose machines serve the model, as in `dxml._core.cluster`.
     announce : callable
@@ -70,12 +76,14 @@ def serve(
             f"serving needs the package {error.name}, which is missing. "
             "Install what serving needs with: pip install 'dxml[serve]'."
         ) from error
-    check_token(host, token)
+    check_token(host, token, tokens)
+    check_origins(allow_origins)
     settings = {
         "host": host,
         "port": port,
         "access_log": False,
         "proxy_headers": False,  # X-Forwarded-For could fake the client's address
+        "server_header": False,
         "log_level": "warning",
         "http": Connection,
         "ws": "none",
@@ -84,24 +92,32 @@ def serve(
     }
     _check_free(host, port)
     hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]
+    options = {
+        "token": None if token is None else hashed(token),
+        "tokens": None if tokens is None else str(Path(tokens).absolute()),
+        "private": private,
+        "hosts": hosts,
+        "origins": list(allow_origins),
+    }
     if ray is not None:
         with (
             ray_cluster(ray),
-            serve_replicas(model, host=host, port=port, replicas=workers, token=token, hosts=hosts),
+            serve_replicas(model, host=host, port=port, replicas=workers, options=options),
         ):
             announce()
             _wait_for_stop()
         return
     if workers == 1:
-        app = create_app(model, token=token, hosts=hosts)
+        app = create_app(model, **options)  # type: ignore[arg-type]
         announce()
         uvicorn.run(app, **settings)  # type: ignore[arg-type]
         return
+    Tokens(file=tokens)
     check_method(model)  # errors are reported here once, not by each worker
     Journal(Path(model) / JOURNAL).close()
     announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
-    worker = {"model": str(model), "token": token, "threads": threads, "hosts": hosts}
+    worker = {"model": str(model), "threads": threads, **options}
     where = "dxml.service._server:app_of_a_worker"
     with TemporaryDirectory(prefix="dxml-metrics-") as folder:
         os.environ[_SETTINGS] = json.dumps({"counts": folder, "app": worker})
