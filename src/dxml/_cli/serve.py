@@ -43,6 +43,10 @@ def serve(
         metavar="URL",
         help="Pages of this origin may ask it; may come again.",
     ),
+    log_level: str = typer.Option(
+        "warning", "--log-level", metavar="LEVEL", help="debug, info, warning or error."
+    ),
+    log_json: bool = typer.Option(False, "--log-json", help="Log in JSON, an object a line."),
     ray: str | None = RAY,
     quiet: bool = QUIET,
 ) -> None:
@@ -58,7 +62,9 @@ def serve(
     Where others can reach the address, a token is needed; in the environment
     nobody sees it in the list of processes.
     """
+    from dxml.exceptions import ParameterError, did_you_mean
     from dxml.service._access import check_token
+    from dxml.service._logs import LEVELS
     from dxml.service._server import serve as run
 
     def announce() -> None:
@@ -66,6 +72,8 @@ def serve(
             name = f"[{host}]" if ":" in host else host
             typer.echo(f"serving {model} at http://{name}:{port} (routes: /docs); Ctrl-C stops it")
 
+    if log_level not in LEVELS:
+        raise ParameterError(f"unknown level {log_level!r}{did_you_mean(log_level, LEVELS)}")
     check_token(host, token, tokens)
     run(
         model,
@@ -78,5 +86,7 @@ def serve(
         allow_hosts=allow_host,
         allow_origins=allow_origin,
         ray=ray,
+        log_level=log_level,
+        log_json=log_json,
         announce=announce,
     )

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from dxml.exceptions import ParameterError
 from dxml.service._errors import ServiceError
 from dxml.service._limits import App, Message, Receive, Send, refuse
+from dxml.service._logs import CALLER
 from dxml.service._tokens import Caller, Role, Tokens
 
 __all__ = [
@@ -130,10 +131,12 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         return self.tokens.find(given) if scheme.lower() == "bearer" else None
 
-    def check_ask(self, headers: Mapping[str, str]) -> None:
+    def check_ask(self, headers: Mapping[str, str]) -> Caller | None:
         """Refuse to be asked without a token, where that needs one."""
-        if self.private and self.caller(headers) is None:
+        caller = self.caller(headers)
+        if self.private and caller is None:
             raise ServiceError("unauthorized", _NO_TOKEN)
+        return caller
 
     def check_change(self, role: Role, peer: str, headers: Mapping[str, str]) -> Caller:
         """Refuse a change to those who may not make it.
@@ -211,10 +214,12 @@ class AskCheck:
         """Check the token, then pass the request on."""
         if scope["type"] == "http" and not _is_open(scope["path"]):
             try:
-                self.access.check_ask(headers_of(scope))
+                caller = self.access.check_ask(headers_of(scope))
             except ServiceError as error:
                 await refuse(send, error.type, error.message)
                 return
+            if caller is not None:
+                scope[CALLER] = caller.name
         await self.app(scope, receive, send)
 
 

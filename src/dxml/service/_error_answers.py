@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def add_error_answers(app: FastAPI) -> None:
-    """Answer every exception in the one shape of `_errors`."""
+    """Answer exceptions in the one shape of `_errors`; those that nobody foresaw are in `_logs`."""
     types = {status: type for type, status in STATUS.items()}
 
     def answer(type: str, message: str) -> Response:
@@ -50,7 +50,3 @@ def add_error_answers(app: FastAPI) -> None:
     async def journal_error(request: Request, error: sqlite3.Error) -> Response:
         _log.error("the journal: %s", error)
         return answer("internal", f"the journal cannot be used ({error}); nothing was learnt.")
-
-    @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> Response:
-        return answer("internal", "something went wrong in the service; its log says what.")

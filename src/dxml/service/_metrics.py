@@ -30,6 +30,7 @@ from prometheus_client.registry import Collector
 
 from dxml.service._errors import STATUS
 from dxml.service._limits import App, Message, Receive, Send
+from dxml.service._logs import route_of
 
 __all__ = ["Counting", "Metrics", "share_counts"]
 
@@ -162,5 +163,5 @@ class Counting:
         try:
             await self.app(scope, receive, watched)
         finally:
-            path = getattr(scope.get("route"), "path", "other")
-            self.metrics.observe(scope["method"], path, status, time.perf_counter() - start)
+            spent = time.perf_counter() - start
+            self.metrics.observe(scope["method"], route_of(scope), status, spent)

@@ -30,6 +30,7 @@ from dxml.service._engine import Engine
 from dxml.service._errors import ServiceError
 from dxml.service._label_maps import LabelMaps
 from dxml.service._limits import LARGE, Limits
+from dxml.service._logs import CALLER
 from dxml.service._metrics import Metrics
 from dxml.service._tokens import Caller, Role
 
@@ -133,7 +134,9 @@ class Service:
 
     def _may(self, role: Role, request: Request) -> Caller:
         peer = request.client.host if request.client else ""
-        return self.access.check_change(role, peer, request.headers)
+        caller = self.access.check_change(role, peer, request.headers)
+        request.scope[CALLER] = caller.name
+        return caller
 
 
 def writers(service: Service) -> list[params.Depends]:

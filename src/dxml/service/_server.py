@@ -16,6 +16,7 @@ from dxml._core.cluster import ray_cluster
 from dxml.exceptions import ParameterError
 from dxml.service._access import check_origins, check_token, is_loopback
 from dxml.service._limits import Limits
+from dxml.service._logs import configure_logs
 from dxml.service._replicas import serve_replicas
 from dxml.service._served import check_method
 from dxml.service._tokens import Tokens, hashed
@@ -44,6 +45,8 @@ def serve(
     allow_hosts: Sequence[str] = (),
     allow_origins: Sequence[str] = (),
     ray: str | None = None,
+    log_level: str = "warning",
+    log_json: bool = False,
     announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a model until told to stop.
@@ -63,6 +66,8 @@ def serve(
         Origins of other sites whose pages may ask.
     ray : str, optional
         Address of a Ray cluster whose machines serve the model, as in `dxml._core.cluster`.
+    log_level, log_json
+        As in `dxml.service._logs.configure_logs`.
     announce : callable
         Called when all checks have passed, before the server starts.
     """
@@ -84,13 +89,15 @@ def serve(
         "access_log": False,
         "proxy_headers": False,  # X-Forwarded-For could fake the client's address
         "server_header": False,
-        "log_level": "warning",
+        "log_config": None,
+        "log_level": log_level,
         "http": Connection,
         "ws": "none",
         "timeout_graceful_shutdown": int(Limits().seconds),
         "timeout_worker_healthcheck": STARTED_WITHIN,
     }
     _check_free(host, port)
+    configure_logs(log_level, log_json)
     hosts = list(allow_hosts) if allow_hosts or is_loopback(host) else ["*"]
     options = {
         "token": None if token is None else hashed(token),
@@ -120,7 +127,9 @@ def serve(
     worker = {"model": str(model), "threads": threads, **options}
     where = "dxml.service._server:app_of_a_worker"
     with TemporaryDirectory(prefix="dxml-metrics-") as folder:
-        os.environ[_SETTINGS] = json.dumps({"counts": folder, "app": worker})
+        os.environ[_SETTINGS] = json.dumps(
+            {"counts": folder, "logs": [log_level, log_json], "app": worker}
+        )
         uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
 
 
@@ -153,6 +162,7 @@ def app_of_a_worker() -> FastAPI:
     from dxml.service.app import create_app
 
     settings = json.loads(os.environ[_SETTINGS])
+    configure_logs(*settings["logs"])
     slot = share_counts(settings["counts"])
     app = create_app(**settings["app"])
     app.state.slot = slot  # open as long as the app exists

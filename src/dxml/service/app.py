@@ -19,6 +19,7 @@ from dxml.service._engine import Engine
 from dxml.service._error_answers import add_error_answers
 from dxml.service._headers import SafeHeaders
 from dxml.service._limits import BodyLimit, Limits
+from dxml.service._logs import RequestLog
 from dxml.service._metrics import Counting
 from dxml.service._openapi import ABOUT, ANY_ERROR
 from dxml.service._pages import add_pages
@@ -33,7 +34,8 @@ __all__ = ["Limits", "create_app"]
 COMPRESSED = 4096  # bytes of an answer from which on it is compressed, where the client takes that
 CROSS_ORIGIN: dict[str, Any] = {
     "allow_methods": ["GET", "POST", "DELETE"],
-    "allow_headers": ["Authorization", "Content-Type"],
+    "allow_headers": ["Authorization", "Content-Type", "X-Request-ID"],
+    "expose_headers": ["X-Request-ID"],
     "allow_credentials": False,  # no cookies: who may change what is in the token alone
 }
 """What pages of other origins may send, where there are any."""
@@ -97,8 +99,9 @@ def create_app(
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **CROSS_ORIGIN)
     names = (["*"] if access.tokens.needed else []) if hosts is None else hosts
     app.add_middleware(HostCheck, names=names)
-    app.add_middleware(SafeHeaders)
     app.add_middleware(Counting, metrics=service.metrics)
+    app.add_middleware(RequestLog)
+    app.add_middleware(SafeHeaders)
     add_error_answers(app)
     add_predict_routes(app, service)
     add_teach_routes(app, service)
