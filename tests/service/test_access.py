@@ -11,6 +11,7 @@ import pytest
 from dxml.exceptions import ParameterError
 from dxml.service._access import Access, check_origins, host_name, is_loopback
 from dxml.service._errors import ServiceError
+from dxml.service._limits import Limits
 from dxml.service._tokens import ROLES, Role, Tokens, new_token, revoke_token
 
 from .conftest import TestClient, client_of, names_of
@@ -126,6 +127,26 @@ def test_each_role_may_do_its_own_and_what_those_before_it_may(model: Path, tmp_
         assert {answer.status_code for answer in changes(client, **bearer(token["teach"]))} == {401}
         file.write_text("{")
         assert {answer.status_code for answer in changes(client, **bearer(token["admin"]))} == {401}
+
+
+def test_a_token_has_its_share_and_who_runs_the_service_has_all(
+    model: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens.json"
+    desk, admin = (bearer(new_token(file, role, role)[0]) for role in ("teach", "admin"))
+    annif = [{"text": "herring", "subjects": [{"label": "Music"}]}]
+    with client_of(model, tokens=file, limits=Limits(share_points=2)) as client:
+        assert client.post("/learn", json=LESSON, headers=desk).status_code == 200
+        learn = "/v1/projects/tags/learn"
+        assert client.post(learn, json=annif, headers=desk).status_code == 204
+        for answer in (
+            client.post("/learn", json=LESSON, headers=desk),
+            client.post(learn, json=annif, headers=desk),
+        ):
+            assert answer.status_code == 409 and "the token 'teach' may teach 2" in answer.text
+        for _ in range(3):
+            assert client.post("/learn", json=LESSON, headers=admin).status_code == 200
+        assert client.get("/health").json()["lessons"] == 5
 
 
 OPEN = {"/", "/docs", "/page/{name}", "/health", "/openapi.json"}

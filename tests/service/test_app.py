@@ -210,6 +210,45 @@ def test_half_a_character_in_a_request(client: TestClient) -> None:
     assert error_of(client.delete("/points/%ED%A0%80"), 404)[0] == "not_found"
 
 
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/unlabel", "/v1/projects/tags/learn"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\x00",
+        b"\xff\xfe",
+        b"NaN",
+        b"[" * 100_000,
+        b'{"text":' * 50_000,
+        b'{"texts": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+        b'{"text": "a", "threshold": NaN}',
+        b'{"features": {"1": Infinity}}',
+        b'{"features": [[1, -Infinity]]}',
+        b'{"features": {"1": 1e999}}',
+        b'{"text": "a", "top": ' + b"9" * 5000 + b"}",
+        b'{"features": {"' + b"9" * 5000 + b'": 1}}',
+        b'{"text": "a\x00b"}',
+        b'{"text": "a", "text": 1}',
+        b'[{"text": "\\ud800", "subjects": []}]',
+        b'[{"text": "a", "subjects": [{"label": "\\udfff"}]}]',
+    ],
+)
+def test_what_no_program_should_send(client: TestClient, path: str, sent: bytes) -> None:
+    answer = client.post(path, content=sent, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 413, 422), answer.text
+    assert len(answer.content) < 10_000
+    assert client.get("/health").json()["lessons"] == 0
+
+
+def test_a_nul_is_a_character_like_others(client: TestClient) -> None:
+    lesson = {"texts": ["herring\0soup"] * 2, "labels": [["Fish\0soup"]] * 2, "ids": ["a\0", "b"]}
+    assert client.post("/learn", json=lesson).json()["ids"] == ["a\0", "b"]
+    assert names_of(client, "soup\0herring") == ["Fish\0soup"]
+    found = client.get("/labels", params={"query": "h\0s"}).json()["labels"]
+    assert [label["name"] for label in found] == ["Fish\0soup"]
+    assert client.delete("/points/a%00").status_code == 204
+
+
 def test_half_a_character_in_a_model(tmp_path: Path) -> None:
     """Tables with such names are refused, but a tagger can be trained without a table."""
     texts, labels = make_texts(40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -13,13 +14,15 @@ import uvicorn
 
 from dxml.service._connections import Connection
 
-from .conftest import PATIENCE
+from .conftest import PATIENCE, wait_until
 
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 
 
 class Impatient(Connection):
     head_seconds = 0.2
+    read_seconds = 1.0
+    lost: ClassVar[list[float]] = []
     undelayed: ClassVar[list[int]] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -27,15 +30,31 @@ class Impatient(Connection):
         own = transport.get_extra_info("socket")
         self.undelayed.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.append(time.monotonic())
+
+
+LARGE = 8 << 20  # bytes; more than the sockets of both sides hold
+left: list[str] = []  # paths of answers that were sent, or could not be
+
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/slow":
         await asyncio.sleep(3 * Impatient.head_seconds)
-    while (await receive()).get("more_body"):
+    while (message := await receive()).get("more_body"):
         pass
-    headers = [(b"content-length", b"2")]
+    if message["type"] == "http.disconnect":
+        left.append("gone")
+        return
+    content = b"x" * LARGE if scope["path"] == "/large" else scope["path"].encode()
+    headers = [(b"content-length", str(len(content)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": b"ok"})
+    for start in range(0, len(content), 1 << 16):
+        more = start + (1 << 16) < len(content)
+        part = content[start : start + (1 << 16)]
+        await send({"type": "http.response.body", "body": part, "more_body": more})
+    left.append(scope["path"])
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +98,60 @@ def test_the_next_head_has_its_time_too(port: int) -> None:
 
 def test_a_slow_answer_is_no_slow_head(port: int) -> None:
     got = answer(port, b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    assert got.startswith(b"HTTP/1.1 200 OK\r\n") and got.endswith(b"ok")
+    assert got.startswith(b"HTTP/1.1 200 OK\r\n") and got.endswith(b"/slow")
 
 
 def test_answers_leave_at_once(port: int) -> None:
     answer(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     assert Impatient.undelayed and all(Impatient.undelayed)
+
+
+def test_a_client_that_has_closed_its_half_is_answered(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        got = b""
+        while more := client.recv(1000):  # until the other side hangs up, which it does at once
+            got += more
+    assert got.startswith(b"HTTP/1.1 200 OK\r\n") and got.endswith(b"/slow")
+
+
+def test_half_a_body_and_the_end_is_no_request(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+        client.sendall(b"POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1000) == b""
+    wait_until(lambda: "gone" in left)
+    assert "/half" not in left
+
+
+def test_requests_in_a_row_are_answered_in_their_order(port: int) -> None:
+    paths = ["/slow", "/1", "/2", "/slow", "/3"]
+    sent = b"".join(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path.encode() for path in paths)
+    got = answer(port, sent + b"GET /4 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    bodies = [each.partition(b"\r\n\r\n")[2] for each in got.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+    assert bodies == [path.encode() for path in [*paths, "/4"]]
+
+
+def test_who_does_not_read_the_answer_is_given_up(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+        before = len(Impatient.lost)
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: len(Impatient.lost) > before)
+        got = b""
+        with pytest.raises(ConnectionResetError):
+            while more := client.recv(1 << 20):
+                got += more
+            raise ConnectionResetError  # closed without a reset
+    assert len(got) < LARGE
+    wait_until(lambda: "/large" in left)  # nothing of it is left behind
+
+
+def test_who_reads_slowly_but_reads_gets_all(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        size = 0
+        while more := client.recv(1 << 20):
+            size += len(more)
+            time.sleep(0.01)
+    assert size > LARGE

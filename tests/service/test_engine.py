@@ -14,7 +14,7 @@ from dxml.service._engine import Engine, Wanted
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
 from dxml.service._served import ServedTagger
-from dxml.tagging._journal import JOURNAL, Journal
+from dxml.tagging._journal import JOURNAL, Journal, Share
 from dxml.tagging._tagger import TextTagger
 from dxml.text._tokens import WordIds
 
@@ -147,6 +147,50 @@ def test_how_much_may_be_taught(model: Path) -> None:
         full.learn(["net"], [["Fishery"]])
     assert full.journal.last() == 3
     full.close()
+
+
+def test_how_many_texts_may_be_taught(model: Path) -> None:
+    engine = Engine(model, limits=Limits(taught_points=3))
+    learn(engine, "a", "b", "c")
+    learn(engine, "a", "b", "c")  # they take the others' place
+    with pytest.raises(ServiceError, match="3 texts may be taught. Take them up") as caught:
+        learn(engine, "c", "d")
+    assert caught.value.type == "conflict" and engine.journal.last() == 2
+    engine.forget("a")
+    learn(engine, "d")
+    engine.close()
+
+
+def test_each_has_a_share_that_lasts(model: Path) -> None:
+    limits = Limits(share_points=4, share_labels=2, share_bytes=600)
+    engine = Engine(model, limits=limits)
+
+    def refused(by: str, *lesson: list[Any]) -> str:
+        with pytest.raises(ServiceError) as caught:
+            engine.learn(*lesson, by=by)
+        assert caught.value.type == "conflict"
+        return caught.value.message
+
+    engine.learn(["herring", "net"], [["new 1"], ["new 2"]], ["a", "b"], by="desk")
+    assert engine.journal.share("desk") == Share("desk", 2, 2, engine.journal.share("desk").bytes)
+    assert 50 < engine.journal.share("desk").bytes < 300
+    until = "until the lessons are taken up into the model with 'dxml learn --journal'."
+    said = refused("desk", ["soup"], [["new 3"]])
+    assert said == f"the token 'desk' may teach 2 new labels {until}"
+    assert "may teach 4 texts" in refused("desk", ["a", "b", "c"], [["Music"]] * 3)
+    assert "may teach 600 bytes" in refused("desk", ["salt " * 120], [["Music"]])
+    assert engine.journal.last() == 1  # nothing was kept
+    engine.learn(["salt", "spoon"], [["new 1"]] * 2, ["a", "c"], by="desk")  # known by now
+    engine.learn(["opera"], [["new 4"]], ["d"], by="other")
+    engine.learn(["opera"], [["new 5"]], ["e"])  # who has no limit
+    engine.close()
+    engine = Engine(model, limits=limits)  # after a restart, in another process
+    assert "may teach 4 texts" in refused("desk", ["soup"], [["Music"]])
+    assert engine.journal.share("other").points == 1
+    engine.journal.compact()
+    assert engine.journal.share("desk") == Share("desk")
+    engine.learn(["soup"], [["Music"]], by="desk")
+    engine.close()
 
 
 def move_away(model: Path) -> None:

@@ -219,7 +219,7 @@ class AskCheck:
                 await refuse(send, error.type, error.message)
                 return
             if caller is not None:
-                scope[CALLER] = caller.name
+                scope[CALLER] = caller
         await self.app(scope, receive, send)
 
 

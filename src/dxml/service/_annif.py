@@ -118,7 +118,8 @@ def annif_routes(service: Service) -> APIRouter:
         limits.check_texts(texts)
         limits.check_labels(labels)
         if texts:
-            await service.call(service.engine.learn, texts, labels)
+            by = service.taught_by(request)
+            await service.call(service.engine.learn, texts, labels, None, by)
         return Response(status_code=204)
 
     return router
@@ -204,10 +205,13 @@ def _form(body: bytes) -> dict[str, str]:
 
 
 def _json(body: bytes) -> Any:
+    """What a body holds; half a surrogate pair, which UTF-8 cannot encode, is refused."""
     try:
-        return json.loads(body)
+        sent = json.loads(body)
+        json.dumps(sent, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ServiceError("bad_request", "the body is no JSON.") from None
+    return sent
 
 
 def _documents(sent: Any) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""Connections of the server: a request's head must come in time, and answers leave at once.
+"""Connections of the server: heads must come in time, and answers leave at once and are read.
 
 Uvicorn closes connections that are idle between requests, but sets no time limit for the first
-head of a connection, nor for the rest of a head that was begun.
+head of a connection, nor for the rest of a head that was begun, nor for a client to read its
+answer. It drops the answer to a client that has closed its own half of the connection.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
     head_seconds: ClassVar[float] = 10.0
     """From the first byte of a head to its last, and from a connection's start to its first."""
 
+    read_seconds: ClassVar[float] = 60.0
+    """For a client to read so much of an answer that the rest can be sent."""
+
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the time limit for the first head."""
@@ -43,10 +48,35 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
         elif self._deadline is None and (before is None or before.response_complete):
             self._wait()
 
+    def eof_received(self) -> bool:
+        """The client sends no more; a request that came completely is answered all the same."""
+        asked = self.cycle
+        if asked is None or asked.response_complete or asked.more_body:
+            return False
+        asked.keep_alive = False
+        return True
+
+    def pause_writing(self) -> None:
+        """Start the time limit for reading an answer."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.read_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop it."""
+        super().resume_writing()
+        self._stop_reading()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time limit."""
+        """Stop the time limits."""
         self._stop_waiting()
+        self._stop_reading()
         super().connection_lost(exc)
+
+    def _stop_reading(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _wait(self) -> None:
         self._deadline = self.loop.call_later(self.head_seconds, self._give_up)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,7 @@ from dxml.service._served import (
     open_served,
 )
 from dxml.service._shared_journal import SharedJournal
-from dxml.tagging._journal import JOURNAL, Action, Entry, Journal
+from dxml.tagging._journal import JOURNAL, Action, Entry, Journal, Share
 
 __all__ = ["Engine", "Labels", "Learnt", "Ranked", "Wanted"]
 
@@ -64,6 +64,13 @@ class Learnt:
     ids: list[str]
     new_labels: list[str]
     without_known_words: list[str]
+
+
+class Size(NamedTuple):
+    """Of a model."""
+
+    labels: int
+    points: int
 
 
 class Engine:
@@ -102,7 +109,7 @@ class Engine:
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
         self.loads = 1
-        self.served, self.applied, self._saved_labels = self._load(self.journal)
+        self.served, self.applied, self._saved = self._load(self.journal)
         self.apply_pending()
 
     def rank(self, wanted: Sequence[Wanted]) -> list[Ranked]:
@@ -138,10 +145,12 @@ class Engine:
         texts: Sequence[str],
         labels: Sequence[Sequence[str]],
         ids: Sequence[str] | None = None,
+        by: str | None = None,
     ) -> Learnt:
         """Learn a lesson and keep it; it is on the disk when this returns.
 
-        One that cannot be learnt is not kept: it would be in the way at every start.
+        One that cannot be learnt is not kept: it would be in the way at every start. `by` is who
+        teaches it, where there is a limit to what one may teach.
         """
         self._follow()
         with self._computing:
@@ -150,17 +159,27 @@ class Engine:
             taught = {name for row in labels for name in row}
             carried = {name: served.texts_of(name) for name in taught}
             unknown = sum(n is None for n in carried.values())
-            taught_labels = served.joint.n_labels_ - self._saved_labels
-            self.limits.check_room(unknown, taught_labels, self.journal.size())
-            new = sorted(name for name, n in carried.items() if not n)
             named = [f"taught-{secrets.token_hex(8)}" for _ in texts] if ids is None else list(ids)
+            replaced = [served.knows(id) for id in named]
+            more = len(texts) - sum(replaced)
+            self.limits.check_room(
+                unknown,
+                served.joint.n_labels_ - self._saved.labels,
+                max(0, served.n_points - self._saved.points) + more,
+                self.journal.size(),
+            )
+            share = None
+            if by is not None:
+                share = Share(by, len(texts), unknown, sum(map(len, texts)))
+                self.limits.check_share(self.journal.share(by) + share)
+            new = sorted(name for name, n in carried.items() if not n)
             content = {
                 "texts": list(texts),
                 "labels": [list(row) for row in labels],
                 "ids": named,
-                "replaced": [served.knows(id) for id in named],
+                "replaced": replaced,
             }
-            after = self._keep(served, "learn", content)
+            after = self._keep(served, "learn", content, share=share)
             return Learnt(named, new, after.tagger.wordless(named))
 
     def forget(self, id: str) -> None:
@@ -201,6 +220,7 @@ class Engine:
         action: Action,
         content: Mapping[str, Any],
         after: ServedTagger | None = None,
+        share: Share | None = None,
     ) -> ServedTagger:
         """Apply a lesson, then commit it to the journal; what fails leaves both as they were.
 
@@ -211,7 +231,7 @@ class Engine:
         except MemoryError:
             message = "there is not enough memory to learn this; nothing was kept. Send less."
             raise ServiceError("too_large", message) from None
-        number = self.journal.append(action, content)
+        number = self.journal.append(action, content, share)
         if number == self.applied + 1:
             self.served, self.applied = after, number
         else:  # another process has added entries, which are applied first
@@ -239,7 +259,7 @@ class Engine:
         with self._loading:
             old, new = self.journal, self._journal_in_place()
             try:
-                served, applied, saved_labels = self._load(new)
+                served, applied, saved = self._load(new)
             except BaseException:
                 if new is not old:
                     new.close()
@@ -247,7 +267,7 @@ class Engine:
             with self._computing:
                 self._take_over(new, served)  # lessons taught while loading
                 self.journal, self.served, self.applied = new, served, applied
-                self._saved_labels = saved_labels
+                self._saved = saved
                 self.loads += 1
                 self.apply_pending()
             if announce:
@@ -296,24 +316,24 @@ class Engine:
             raise ServiceError("conflict", message)
         return served
 
-    def _load(self, journal: AnyJournal) -> tuple[Served, int, int]:
+    def _load(self, journal: AnyJournal) -> tuple[Served, int, Size]:
         """Load the folder's model and apply the journal's lessons.
 
-        Returns the model, the number of the last entry applied, and how many labels the saved model
-        had without lessons.
+        Returns the model, the number of the last entry applied, and the saved model's size without
+        lessons.
         """
         last = journal.last()
         served = open_served(self.folder)
         if journal is not self.journal:
             self._take_over(journal, served)
             last = journal.last()
-        saved_labels = served.joint.n_labels_
+        saved = Size(served.joint.n_labels_, served.n_points)
         known = served.applied_from(journal.identity)
         served, _ = self._taught(journal, served, known, last)
         with self._computing:  # compiles before the first request: ranks one point
             one = sp.csr_matrix((1, served.joint.n_features_in_), dtype=np.float32)
             served.joint.predict_topk(one, 1, texts=[""])
-        return served, max(last, known), saved_labels
+        return served, max(last, known), saved
 
     def _taught(
         self, journal: AnyJournal, served: Served, applied: int, last: int

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dxml.service._errors import STATUS, ServiceError, body
+from dxml.tagging._journal import Share
 
 __all__ = ["LARGE", "BodyLimit", "Limits", "count_values", "refuse"]
 
@@ -49,8 +50,13 @@ class Limits:
     taught_labels : int
         Labels that were taught since the model in the folder was saved. The model keeps numbers
         for each point and label, so each takes far more room than its name.
+    taught_points : int
+        Texts that were taught since then, those that took another's place aside.
     journal_bytes : int
         Size of the journal, from which on nothing more is taught.
+    share_labels, share_points, share_bytes : int
+        New labels, texts and bytes that one token of role "teach" may teach, until the lessons are
+        taken into the model.
     top : int
         Labels a text.
     explained : int
@@ -69,7 +75,11 @@ class Limits:
     labels: int = 1000
     new_labels: int = 1000
     taught_labels: int = 10_000
+    taught_points: int = 1_000_000
     journal_bytes: int = 1 << 30
+    share_labels: int = 2_000
+    share_points: int = 100_000
+    share_bytes: int = 100 << 20
     top: int = 1000
     explained: int = 16
     waiting: int = 10_000
@@ -107,7 +117,7 @@ class Limits:
                 raise ServiceError("too_large", message)
             self.check_names("a label", row)
 
-    def check_room(self, new: int, taught: int, journal_bytes: int) -> None:
+    def check_room(self, new: int, taught: int, points: int, journal_bytes: int) -> None:
         """Refuse a lesson with too many new labels, or after too many others.
 
         Parameters
@@ -116,9 +126,17 @@ class Limits:
             Labels of the lesson that the model does not know.
         taught : int
             Labels that were taught before it.
+        points : int
+            Texts that were taught, those of the lesson included.
         journal_bytes : int
             Size of the journal.
         """
+        if points > self.taught_points:
+            raise ServiceError(
+                "conflict",
+                f"{self.taught_points:,} texts may be taught. Take them up into the model with "
+                "'dxml learn --journal', then teach more.",
+            )
         if new > self.new_labels:
             message = f"a request may have {self.new_labels:,} new labels, got {new:,}."
             raise ServiceError("too_large", message)
@@ -134,6 +152,20 @@ class Limits:
                 f"the journal may have {self.journal_bytes:,} bytes, and has {journal_bytes:,}. "
                 "Train a model on what was taught, and start with an empty journal.",
             )
+
+    def check_share(self, share: Share) -> None:
+        """Refuse more than one token may teach; `share` has what is to be taught too."""
+        for what, n, most in (
+            ("texts", share.points, self.share_points),
+            ("new labels", share.labels, self.share_labels),
+            ("bytes", share.bytes, self.share_bytes),
+        ):
+            if n > most:
+                raise ServiceError(
+                    "conflict",
+                    f"the token {share.name!r} may teach {most:,} {what} until the lessons are "
+                    "taken up into the model with 'dxml learn --journal'.",
+                )
 
     def check_names(self, what: str, names: list[str]) -> None:
         """Refuse names and ids that are empty or too long."""

@@ -24,7 +24,7 @@ __all__ = ["LEVELS", "RequestLog", "configure_logs", "route_of"]
 
 LEVELS = ("debug", "info", "warning", "error")
 CALLER = "caller"
-"""Where a request's scope has the name of the token that it came with."""
+"""Where a request's scope has whose token it came with."""
 HEADER = b"x-request-id"
 
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
@@ -133,7 +133,7 @@ def _log_request(scope: Message, status: int, seconds: float) -> None:
         "route": route_of(scope),
         "status": status,  # 0: the client had gone
         "ms": round(1000 * seconds, 1),
-        "caller": scope.get(CALLER, "-"),
+        "caller": scope[CALLER].name if CALLER in scope else "-",
         "peer": (scope.get("client") or ["-"])[0],
     }
     line = "{method} {route} {status} {ms} ms, by {caller} from {peer}".format(**fields)

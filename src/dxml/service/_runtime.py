@@ -132,10 +132,16 @@ class Service:
         """Refuse a change to those who may not run the service."""
         return self._may("admin", request)
 
+    @staticmethod
+    def taught_by(request: Request) -> str | None:
+        """Who teaches, where there is a limit to what one may: who runs the service has none."""
+        caller: Caller = request.scope[CALLER]
+        return caller.name if caller.role == "teach" else None
+
     def _may(self, role: Role, request: Request) -> Caller:
         peer = request.client.host if request.client else ""
         caller = self.access.check_change(role, peer, request.headers)
-        request.scope[CALLER] = caller.name
+        request.scope[CALLER] = caller
         return caller
 
 

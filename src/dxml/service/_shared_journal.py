@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dxml.service._errors import ServiceError
-from dxml.tagging._journal import Action, Entry, Journal
+from dxml.tagging._journal import Action, Entry, Journal, Share
 
 __all__ = ["SharedJournal", "keep_journal"]
 
@@ -48,9 +48,14 @@ class SharedJournal:
         self.identity: str = self._ask("identity")
         self.path: Path = self._ask("path")
 
-    def append(self, action: Action, content: Mapping[str, Any]) -> int:
+    def append(self, action: Action, content: Mapping[str, Any], share: Share | None = None) -> int:
         """Commit an entry to the disk; returns its number."""
-        return int(self._ask("append", action, content, retries=0))
+        return int(self._ask("append", action, content, share, retries=0))
+
+    def share(self, name: str) -> Share:
+        """What somebody has taught."""
+        found: Share = self._ask("share", name)
+        return found
 
     def last(self) -> int:
         """The number of the last entry."""

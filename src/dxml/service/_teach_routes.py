@@ -35,7 +35,8 @@ def add_teach_routes(app: FastAPI, service: Service) -> None:
         """
         request = await service.parsed(schemas.LearnRequest, sent)
         _check_lesson(request, limits)
-        done = await service.call(engine.learn, request.texts, request.labels, request.ids)
+        what = request.texts, request.labels, request.ids, service.taught_by(sent)
+        done = await service.call(engine.learn, *what)
         return JSONAnswer({"learnt": len(done.ids), **vars(done)})
 
     @app.delete("/points/{id:path}", status_code=204, dependencies=writing, **ROUTES["forget"])

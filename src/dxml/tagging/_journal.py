@@ -28,12 +28,17 @@ from typing import Any, Literal
 
 from dxml.exceptions import ModelFormatError
 
-__all__ = ["JOURNAL", "Action", "Entry", "Journal"]
+__all__ = ["JOURNAL", "Action", "Entry", "Journal", "Share"]
 
 JOURNAL = "lessons.sqlite"
 """The journal's name in a model's folder."""
 VERSION = 3
 PAGE = 1000  # entries read at a time
+
+_SHARES = (
+    "CREATE TABLE IF NOT EXISTS shares (name TEXT PRIMARY KEY, points INTEGER NOT NULL, "
+    "labels INTEGER NOT NULL, bytes INTEGER NOT NULL)"
+)
 
 Action = Literal["learn", "forget", "unlabel", "relabel", "reload"]
 
@@ -46,6 +51,25 @@ class Entry:
     action: Action
     content: Mapping[str, Any]
     time: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much somebody has taught: texts, labels that were new, and bytes of the journal."""
+
+    name: str
+    points: int = 0
+    labels: int = 0
+    bytes: int = 0
+
+    def __add__(self, more: Share) -> Share:
+        """Both together."""
+        return Share(
+            self.name,
+            self.points + more.points,
+            self.labels + more.labels,
+            self.bytes + more.bytes,
+        )
 
 
 class Journal:
@@ -118,14 +142,36 @@ class Journal:
                 raise
             self._connection.execute("COMMIT")
 
-    def append(self, action: Action, content: Mapping[str, Any]) -> int:
-        """Commit an entry to the disk; returns its number."""
+    def append(self, action: Action, content: Mapping[str, Any], share: Share | None = None) -> int:
+        """Commit an entry to the disk; returns its number.
+
+        Where a share is given, its bytes are those of the entry, and all of it is added to what is
+        known of who taught it, in the same transaction.
+        """
         row = (time.time(), action, json.dumps(content))  # ASCII can store lone surrogates
+        with self._transaction() as connection:
+            insert = "INSERT INTO lessons (time, action, content) VALUES (?, ?, ?)"
+            number = int(connection.execute(insert, row).lastrowid or 0)
+            if share is not None:
+                connection.execute(_SHARES)
+                connection.execute(
+                    "INSERT INTO shares VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
+                    "points = points + excluded.points, labels = labels + excluded.labels, "
+                    "bytes = bytes + excluded.bytes",
+                    (share.name, share.points, share.labels, len(row[2])),
+                )
+        return number
+
+    def share(self, name: str) -> Share:
+        """What somebody has taught since the journal was compacted."""
         with self._lock:
-            done = self._connection.execute(
-                "INSERT INTO lessons (time, action, content) VALUES (?, ?, ?)", row
-            )
-            return int(done.lastrowid or 0)
+            try:
+                row = self._connection.execute(
+                    "SELECT name, points, labels, bytes FROM shares WHERE name = ?", (name,)
+                ).fetchone()
+            except sqlite3.OperationalError:  # nobody has a share yet
+                row = None
+        return Share(name) if row is None else Share(*row)
 
     def last(self) -> int:
         """The number of the last entry; 0 where there is none."""
@@ -212,7 +258,8 @@ class Journal:
     def compact(self) -> int:
         """Drop void entries: texts taught again or forgotten later, and old requests to reload.
 
-        The others keep their numbers, so processes that share the journal are not affected.
+        The others keep their numbers, so processes that share the journal are not affected. What
+        each has taught is counted from here on.
 
         Returns
         -------
@@ -220,6 +267,7 @@ class Journal:
         """
         gone, settled, reloads = 0, set[str](), 0
         with self._transaction() as connection:
+            connection.execute("DROP TABLE IF EXISTS shares")
             newest_first = connection.execute(
                 "SELECT number, action, content FROM lessons ORDER BY number DESC"
             ).fetchall()
