@@ -39,6 +39,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "baselines/_sparse_logistic": "baselines/test_fastxml",
     "baselines/_svp": "baselines/test_sleec",
     "bench/_machine": "bench/test_runner",
+    "service/_reviewing": "service/test_lesson_routes",
     "joint/_answering": "joint/test_model",
     "joint/_learning": "joint/test_teaching",
     "_core/cluster_pool": "_ray/test_files",

@@ -14,6 +14,9 @@ from .conftest import TestClient, client_of
 
 PEOPLES = {"/", "/docs", "/page/{name}", "/openapi.json"}
 """Addresses that programs do not ask."""
+READING = {"/predict", "/labels", "/map", "/health", "/metrics"}
+"""Routes that anyone may ask."""
+CHANGES = ("rename", "merge", "delete")
 
 
 @pytest.fixture
@@ -55,10 +58,11 @@ def test_every_route_says_what_it_does_and_answers(spec: dict[str, Any]) -> None
         assert len(operation["description"]) > 20, path
         assert operation["summary"] not in ("", operation["operationId"].title()), path
         assert set(operation["tags"]) <= groups
-        assert ("requestBody" in operation) == (method == "post" and path != "/reload"), path
+        bare = path in ("/reload", "/versions/{number}/restore")
+        assert ("requestBody" in operation) == (method == "post" and not bare), path
         for parameter in operation.get("parameters", []):
             assert parameter["description"], (path, parameter["name"])
-        changes = path in ("/learn", "/unlabel", "/points/{id}", "/reload")
+        changes = path not in READING
         assert ("security" in operation) == changes == ("401" in operation["responses"]), path
         for status, answer in operation["responses"].items():
             assert answer["description"] != "Successful Response", path
@@ -70,7 +74,7 @@ def test_every_route_says_what_it_does_and_answers(spec: dict[str, Any]) -> None
 
 def test_every_field_has_a_description(spec: dict[str, Any]) -> None:
     known = dict(spec["components"]["schemas"])
-    for path in ("/predict", "/learn", "/unlabel"):
+    for path in ("/predict", "/learn", "/unlabel", *(f"/labels/{how}" for how in CHANGES)):
         known[path] = body_of(spec["paths"][path]["post"])["schema"]
     bare = [
         f"{name}.{field}"
@@ -117,6 +121,13 @@ def test_the_examples_do_what_they_say(
     [id] = parameter["schema"]["examples"]
     assert client.delete(f"/points/{id}").status_code == 204
     assert client.delete(f"/points/{id}").status_code == 404
+    for how in CHANGES:
+        [example] = body_of(paths[f"/labels/{how}"]["post"])["schema"]["examples"]
+        assert client.post(f"/labels/{how}", json=example).status_code == 200
+    assert [each["name"] for each in client.get("/labels").json()["labels"]] == [
+        "Works",
+        "Concerts",
+    ]
     for name in ("PredictAnswer", "LabelPage", "Error"):
         [example] = known[name]["examples"]
         getattr(schemas, name).model_validate(example)

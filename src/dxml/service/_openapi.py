@@ -9,7 +9,17 @@ from pydantic import BaseModel
 from dxml.service import _schemas as schemas
 from dxml.service._errors import STATUS
 
-__all__ = ["ABOUT", "ANY_ERROR", "LEARN_BODY", "PREDICT_BODY", "ROUTES", "UNLABEL_BODY"]
+__all__ = [
+    "ABOUT",
+    "ANY_ERROR",
+    "LEARN_BODY",
+    "PREDICT_BODY",
+    "REFUSED",
+    "ROUTES",
+    "UNLABEL_BODY",
+    "body_of",
+    "described",
+]
 
 ABOUT: dict[str, Any] = {
     "title": "dxml",
@@ -32,7 +42,7 @@ ANY_ERROR: dict[int | str, dict[str, Any]] = {
 """An answer of every route, in JSON also where the route's other answers are not."""
 
 
-def _body(kind: type[BaseModel], **examples: tuple[str, Any]) -> dict[str, Any]:
+def body_of(kind: type[BaseModel], **examples: tuple[str, Any]) -> dict[str, Any]:
     """Describes a JSON body that the route parses itself; examples are (summary, value)."""
     content: dict[str, Any] = {"schema": kind.model_json_schema()}
     if examples:
@@ -43,24 +53,25 @@ def _body(kind: type[BaseModel], **examples: tuple[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-PREDICT_BODY = _body(
+PREDICT_BODY = body_of(
     schemas.PredictRequest,
     text=("A text", {"text": "A net full of fish", "top": 3}),
     texts=("Several", {"text": ["fish", "soup"], "threshold": 0.2}),
     explain=("And why", {"text": "fish in the soup", "top": 2, "explain": True}),
     features=("Features", {"features": {"17": 0.5, "42": 1.2}, "top": 3}),
 )
-LEARN_BODY = _body(schemas.LearnRequest)
-UNLABEL_BODY = _body(schemas.UnlabelRequest)
+LEARN_BODY = body_of(schemas.LearnRequest)
+UNLABEL_BODY = body_of(schemas.UnlabelRequest)
 
 _MEANING = {
     "invalid": "something is missing, unknown, or of another type than it should be.",
     "bad_request": "the model's folder cannot be used; the old model stays.",
     "unauthorized": "the token is missing or wrong.",
     "forbidden": "without a token, changes are taken from this machine only.",
-    "not_found": "there is no such text, or it does not carry the label.",
+    "not_found": "there is no such text, label, lesson or version, or a text does not carry it.",
     "conflict": "a model of features cannot be taught texts; the last text cannot be forgotten; "
-    "too many new labels, or too much in all, was taught.",
+    "too many new labels, or too much in all, was taught; a name is taken, or what was before a "
+    "lesson is not known.",
     "unsupported_type": "a change must be sent as `application/json`.",
     "too_large": "more than one request may have.",
     "internal": "something went wrong in the service; its log says what.",
@@ -69,7 +80,7 @@ _MEANING = {
 }
 
 
-def _described(tag: str, summary: str, answer: str, *errors: str) -> dict[str, Any]:
+def described(tag: str, summary: str, answer: str, *errors: str) -> dict[str, Any]:
     """Arguments of a route: its group, what it does, what its answer is, its likely errors."""
     likely: dict[int, dict[str, Any]] = {
         STATUS[type]: {"model": schemas.Error, "description": f"`{type}`: {_MEANING[type]}"}
@@ -83,42 +94,42 @@ def _described(tag: str, summary: str, answer: str, *errors: str) -> dict[str, A
     }
 
 
-_REFUSED = ("unauthorized", "forbidden")
+REFUSED = ("unauthorized", "forbidden")
 
 ROUTES = {
-    "predict": _described(
+    "predict": described(
         "Asking",
         "Find the labels of texts",
         "A result for each text, in their order.",
         *("too_large", "invalid", "busy", "timeout"),
     ),
-    "labels": _described("Asking", "Search the labels", "A page of those found.", "invalid"),
-    "map": _described("Asking", "Get the map of the labels", "The map.", "internal"),
-    "learn": _described(
+    "labels": described("Asking", "Search the labels", "A page of those found.", "invalid"),
+    "map": described("Asking", "Get the map of the labels", "The map.", "internal"),
+    "learn": described(
         "Teaching",
         "Teach texts",
         "What was learnt; it is on the disk.",
-        *(*_REFUSED, "conflict", "too_large", "unsupported_type", "invalid", "timeout"),
+        *(*REFUSED, "conflict", "too_large", "unsupported_type", "invalid", "timeout"),
     ),
-    "unlabel": _described(
+    "unlabel": described(
         "Teaching",
         "Take a label off a text",
         "The text no longer carries it.",
-        *(*_REFUSED, "not_found", "conflict", "unsupported_type", "invalid", "timeout"),
+        *(*REFUSED, "not_found", "conflict", "unsupported_type", "invalid", "timeout"),
     ),
-    "forget": _described(
+    "forget": described(
         "Teaching",
         "Forget a text",
         "It is forgotten.",
-        *(*_REFUSED, "not_found", "conflict", "timeout"),
+        *(*REFUSED, "not_found", "conflict", "timeout"),
     ),
-    "health": _described("Running", "See that it is there", "It is there."),
-    "metrics": _described("Running", "Read its counters", "Text in the format of Prometheus."),
-    "reload": _described(
+    "health": described("Running", "See that it is there", "It is there."),
+    "metrics": described("Running", "Read its counters", "Text in the format of Prometheus."),
+    "reload": described(
         "Running",
         "Load the model again",
         "The model that is in place now.",
-        *("bad_request", *_REFUSED),
+        *("bad_request", *REFUSED),
     ),
 }
 """Arguments of each route, by the name of its function."""

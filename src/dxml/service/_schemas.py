@@ -21,6 +21,8 @@ __all__ = [
     "PredictAnswer",
     "PredictRequest",
     "ReloadAnswer",
+    "Text",
+    "Texts",
     "UnlabelRequest",
 ]
 

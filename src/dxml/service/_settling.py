@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dxml.exceptions import ParameterError
 from dxml.service._engine import Engine
+from dxml.service._reviewing import take_back
 from dxml.service._served import Change, ServedTagger, check_method
 from dxml.tagging._journal import JOURNAL, Journal
-from dxml.tagging._lessons import compensation, found, summary
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
 __all__ = [
@@ -91,25 +91,7 @@ def undo_lesson(folder: str | Path, number: int) -> str:
     """
     engine = Engine(folder, journal_in(folder))
     try:
-        journal = engine.journal
-        assert isinstance(journal, Journal)  # a folder's own
-        entries = journal.lessons()
-        saved = ServedTagger(TextTagger.load(folder)).applied_from(journal.identity)
-        what = summary(found(entries, number))
-        if number > saved:
-            journal.remove(number)
-            journal.append("reload", {"by": "dxml lessons undo"})
-            return f"took lesson {number} out of the journal: {what}"
-        steps = compensation(entries, number)
-        for action, content in steps:
-            if action == "learn":
-                engine.learn(**content)
-            elif action == "forget":
-                engine.forget(content["id"])
-            else:
-                engine.relabel(**content)
-        done = "took it back" if steps else "later lessons have settled it"
-        return f"lesson {number}, {what}: {done}"
+        return take_back(engine, number)
     finally:
         engine.close()
 

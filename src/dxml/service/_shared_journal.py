@@ -65,6 +65,22 @@ class SharedJournal:
         """The first entries after this one."""
         return list(self._ask("after", number))
 
+    def lessons(self) -> list[Entry]:
+        """All entries but requests to reload, in their order."""
+        return list(self._ask("lessons"))
+
+    def newest(self, before: int | None, limit: int) -> list[Entry]:
+        """The last lessons, newest first."""
+        return list(self._ask("newest", before, limit))
+
+    def count(self) -> int:
+        """How many lessons there are."""
+        return int(self._ask("count"))
+
+    def remove(self, number: int) -> None:
+        """Take an entry out."""
+        self._ask("remove", number)
+
     def size(self) -> int:
         """Bytes of all entries."""
         return int(self._ask("size"))

@@ -12,14 +12,14 @@ from dxml.service._limits import Limits
 from dxml.service._openapi import LEARN_BODY, ROUTES, UNLABEL_BODY
 from dxml.service._runtime import Service, writers
 
-__all__ = ["add_teach_routes"]
+__all__ = ["add_teach_routes", "json_only"]
 
 
 def add_teach_routes(app: FastAPI, service: Service) -> None:
     """Add ``/learn``, ``/points/…`` and ``/unlabel``."""
     engine, limits = service.engine, service.limits
     writing = writers(service)
-    writing_json = [*writing, Depends(_json_only)]
+    writing_json = [*writing, Depends(json_only)]
 
     @app.post(
         "/learn",
@@ -59,7 +59,8 @@ def add_teach_routes(app: FastAPI, service: Service) -> None:
         return Response(status_code=204)
 
 
-def _json_only(request: Request) -> None:
+def json_only(request: Request) -> None:
+    """Refuse what is not sent as JSON."""
     check_json(request.headers)
 
 

@@ -18,6 +18,8 @@ from dxml.service._annif import annif_routes
 from dxml.service._engine import Engine
 from dxml.service._error_answers import add_error_answers
 from dxml.service._headers import SafeHeaders
+from dxml.service._label_routes import add_label_routes
+from dxml.service._lesson_routes import add_lesson_routes
 from dxml.service._limits import BodyLimit, Limits
 from dxml.service._logs import RequestLog
 from dxml.service._metrics import Counting
@@ -105,6 +107,8 @@ def create_app(
     add_error_answers(app)
     add_predict_routes(app, service)
     add_teach_routes(app, service)
+    add_lesson_routes(app, service)
+    add_label_routes(app, service)
     add_admin_routes(app, service)
     app.include_router(annif_routes(service))
     add_pages(app, service.maps)

@@ -198,6 +198,25 @@ class Journal:
             number = entries[-1].number
         return found
 
+    def newest(self, before: int | None, limit: int) -> list[Entry]:
+        """The last lessons, newest first; `before` leaves out those from this number on."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT number, action, content, time FROM lessons "
+                "WHERE action != 'reload' AND (?1 IS NULL OR number < ?1) "
+                "ORDER BY number DESC LIMIT ?2",
+                (before, limit),
+            ).fetchall()
+        return [Entry(number, action, json.loads(text), at) for number, action, text, at in rows]
+
+    def count(self) -> int:
+        """How many lessons there are; requests to reload do not count."""
+        with self._lock:
+            [n] = self._connection.execute(
+                "SELECT count(*) FROM lessons WHERE action != 'reload'"
+            ).fetchone()
+        return int(n)
+
     def remove(self, number: int) -> None:
         """Take an entry out; processes that have applied it must reload."""
         with self._lock:
