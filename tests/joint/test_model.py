@@ -198,7 +198,7 @@ def test_k_or_threshold(fitted: Joint, small: tuple[Dataset, Dataset]) -> None:
         assert [found[i].indices.tolist() for i in range(100)] == expected
     assert fitted.predict(X, threshold=1.01).nnz == 0
     assert fitted.predict(X, 3).sum(axis=1).max() == 3
-    with pytest.raises(ParameterError, match="give k or threshold, not both"):
+    with pytest.raises(ParameterError, match="give one of k, threshold, precision and recall"):
         fitted.predict(X, 3, threshold=0.5)
 
 
@@ -340,3 +340,21 @@ def test_eurlex(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     size = sum(file.stat().st_size for file in (tmp_path / "model").iterdir())
     assert size <= 60_000_000
+
+
+def test_promised_precision_and_recall(
+    fitted: Joint, small: tuple[Dataset, Dataset], tmp_path: Path
+) -> None:
+    X = small[1].X
+    again = Joint.load(fitted.save(tmp_path / "m"))
+    for promise in ({"precision": 0.7}, {"recall": 0.6}):
+        threshold = fitted.threshold_for(**promise)
+        expected = fitted.predict(X, threshold=threshold)
+        assert 0 < expected.nnz < expected.shape[0] * expected.shape[1]
+        assert (fitted.predict(X, **promise) != expected).nnz == 0
+        assert again.threshold_for(**promise) == threshold
+    with pytest.raises(ParameterError, match="give one of k, threshold, precision and recall"):
+        fitted.predict(X, 3, precision=0.5)
+    few = Joint(width=0).fit(small[0].X[:15], small[0].Y[:15])
+    with pytest.raises(ParameterError, match="trained on too few points, or by an older version"):
+        few.predict(X, precision=0.5)

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 from dxml import TextTagger
+from dxml.data import make_planted
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.text import read_table
 
@@ -164,3 +165,22 @@ def test_columns_of_frames_are_texts_and_labels(library: str) -> None:
     assert tagger.score(frame["text"], frame["labels"]) == plain.score(TEXTS, LISTS)
     table = read_table(frame, "text", "labels")
     assert table.texts == tuple(TEXTS) and table.labels == tuple(map(tuple, LISTS))
+
+
+def test_promised_precision_and_recall() -> None:
+    """Labels above the promised threshold, by `tag` and by `predict`."""
+    data = make_planted(340, 60, 8, labels_per_point=1.5, features_per_point=8, random_state=1)
+    texts = [" ".join(f"w{i}x" for i in row.indices) for row in data.X]
+    labels = [[f"l{i}" for i in row.indices] for row in data.Y]
+    tagger = TextTagger(**QUICK).fit(texts[:300], labels[:300])
+    for promise in ({"precision": 0.7}, {"recall": 0.6}):
+        least = tagger.threshold_for(**promise)
+        assert tagger.tag(texts[300:], **promise) == tagger.tag(texts[300:], threshold=least)
+        assert tagger.predict(texts[300:], **promise) == tagger.predict(
+            texts[300:], threshold=least
+        )
+        assert any(tagger.tag(texts[300:], **promise))
+    with pytest.raises(ParameterError, match="give one of threshold, precision and recall"):
+        tagger.tag(texts[0], threshold=0.5, precision=0.5)
+    with pytest.raises(ParameterError, match="leave top out"):
+        tagger.predict(texts, 3, recall=0.5)

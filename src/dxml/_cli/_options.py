@@ -8,7 +8,17 @@ import typer
 
 from dxml.exceptions import ParameterError
 
-__all__ = ["DATA", "MEMORY", "MODEL", "QUIET", "RAY", "SPLIT", "parse_assignments"]
+__all__ = [
+    "DATA",
+    "MEMORY",
+    "MODEL",
+    "PRECISION",
+    "QUIET",
+    "RAY",
+    "RECALL",
+    "SPLIT",
+    "parse_assignments",
+]
 
 DATA = typer.Argument(
     ...,
@@ -30,6 +40,18 @@ MEMORY = typer.Option(
     "--memory",
     metavar="SIZE",
     help="What it may take, such as 2GB; more lies in files.",
+)
+PRECISION = typer.Option(
+    None,
+    "--precision",
+    metavar="P",
+    help="Only labels of which this share is right, such as 0.9.",
+)
+RECALL = typer.Option(
+    None,
+    "--recall",
+    metavar="P",
+    help="As many labels as hold this share of the true ones.",
 )
 QUIET = typer.Option(False, "--quiet", "-q", help="Print only predictions, scores and errors.")
 

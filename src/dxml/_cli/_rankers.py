@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dxml._cli._promise import Promise
 from dxml._cli._tables import Reading
 from dxml.exceptions import ParameterError
 
@@ -43,6 +44,7 @@ class Job:
     with_parents: bool = False
     split: int | None = None
     reading: Reading = field(default_factory=lambda: Reading([]))
+    promise: Promise = field(default_factory=Promise)
 
     @property
     def depth(self) -> int:
@@ -50,6 +52,12 @@ class Job:
         from dxml.topk import default_top
 
         return self.top or default_top(self.threshold)
+
+    def kept_by(self, model: Classifier | TextTagger) -> Job:
+        """With the threshold at which a model keeps what is promised."""
+        if not self.promise.asked:
+            return self
+        return replace(self, threshold=self.promise.threshold(model), promise=Promise())
 
     def wanted(self, ranking: TopK, method: str) -> TopK:
         """The labels of a ranking that are wanted; a threshold is one of probabilities."""
@@ -107,7 +115,8 @@ class PointRanker:
     def __init__(self, job: Job) -> None:
         from dxml.methods import load_model
 
-        self._job, self._model = job, load_model(job.model)
+        self._model = load_model(job.model)
+        self._job = job.kept_by(self._model)
         names = self._model.label_names_
         self._names = None if names is None else names.tolist()
 
@@ -154,7 +163,8 @@ class TextRanker:
 
         if job.split is not None:
             raise ParameterError("a table of texts has no splits: leave --split out.")
-        self._job, self._tagger = job, open_tagger(job.model)
+        self._tagger = open_tagger(job.model)
+        self._job = job.kept_by(self._tagger)
         self._columns = job.reading.columns(self._tagger.columns)
         if job.with_parents:
             _check_parents(self._tagger, job.format)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml._cli._options import DATA, MODEL, QUIET, RAY, SPLIT
+from dxml._cli._options import DATA, MODEL, PRECISION, QUIET, RAY, RECALL, SPLIT
 from dxml._cli._ranked import Ranked, rank_data
 from dxml._cli._tables import ENCODING, LABELS, SEPARATOR, SKIP, TEXT, Reading
 
 if TYPE_CHECKING:
+    from dxml._cli._promise import Promise
     from dxml.metrics import Chosen
 
 __all__ = ["evaluate"]
@@ -29,6 +30,8 @@ def evaluate(
     label_separator: str | None = SEPARATOR,
     encoding: str = ENCODING,
     skip_bad_rows: bool = SKIP,
+    precision: float | None = PRECISION,
+    recall: float | None = RECALL,
     as_json: bool = typer.Option(False, "--json", help="One JSON object instead of a table."),
     per_label: Path | None = typer.Option(
         None, "--per-label", metavar="FILE", help="Write the scores of each label as CSV."
@@ -44,32 +47,42 @@ def evaluate(
     labels. Labels that the model does not know count as misses.
 
     Of probabilities, the threshold with the best F1 over the 20 first labels of
-    every point is named, and --per-label says how each label fares there.
+    every point is named, and --per-label says how each label fares there. With
+    --precision or --recall it is the threshold that is to keep that promise, as
+    dxml predict does, over the 50 first labels.
     """
     from dxml._cli._output import check_file
+    from dxml._cli._promise import Promise
     from dxml._core.cluster import open_cluster
     from dxml.progress import open_progress
+    from dxml.topk import default_top
 
+    promise = Promise(precision, recall)
     if per_label is not None:
         check_file(per_label)
     reading = Reading(text, labels, None, label_separator, encoding, skip_bad_rows)
     with open_cluster(ray), open_progress(quiet or as_json) as progress:
-        ranked = rank_data(data, model, split, reading, progress, DEEP)
+        depth = default_top(0.0) if promise.asked else DEEP
+        ranked = rank_data(data, model, split, reading, progress, depth)
     _warn(ranked, data)
     scores, ks = _scores(ranked)
-    best = _best(ranked)
+    best = _best(ranked, promise)
     if as_json:
         rounded = {name: round(value, 4) for name, value in scores.items()}
         rounded |= {"points": len(ranked.ranking), "seconds": round(ranked.seconds, 4)}
         rounded |= {"unknown_labels": len(ranked.unknown_names)}
         if best is not None:
             rounded |= {"threshold": round(best.threshold, 4), "F1": round(100 * best.f1, 4)}
+            if promise.asked:
+                rounded |= {"precision": round(100 * best.precision, 4)}
+                rounded |= {"recall": round(100 * best.recall, 4)}
         typer.echo(json.dumps(rounded))
     else:
         _print_table(scores, ks, len(ranked.ranking), ranked.seconds)
         if best is not None:
+            which = "promised" if promise.asked else "best"
             typer.echo(
-                f"best threshold {best.threshold:.3f}: F1 {100 * best.f1:.2f}, precision "
+                f"{which} threshold {best.threshold:.3f}: F1 {100 * best.f1:.2f}, precision "
                 f"{100 * best.precision:.2f}, recall {100 * best.recall:.2f}"
             )
     if per_label is not None:
@@ -94,10 +107,13 @@ def _warn(ranked: Ranked, data: str) -> None:
         )
 
 
-def _best(ranked: Ranked) -> Chosen | None:
-    """The best threshold of probabilities."""
+def _best(ranked: Ranked, promise: Promise) -> Chosen | None:
+    """The best threshold of probabilities, or the promised one."""
     from dxml import metrics
 
+    if promise.asked:
+        threshold = promise.threshold(ranked.estimator)
+        return metrics.at_threshold(ranked.whole_truth, ranked.ranking, threshold)
     if not metrics.are_probabilities(ranked.ranking):
         return None
     return metrics.best_threshold(ranked.whole_truth, ranked.ranking)

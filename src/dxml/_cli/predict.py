@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT
+from dxml._cli._options import DATA, MEMORY, MODEL, PRECISION, QUIET, RAY, RECALL, SPLIT
 from dxml._cli._tables import ENCODING, ID, LINES, SKIP, TEXT, Reading
 
 __all__ = ["OutputFormat", "predict"]
@@ -31,6 +31,8 @@ def predict(
     threshold: float | None = typer.Option(
         None, "--threshold", metavar="P", min=0, max=1, help="Only labels at least so probable."
     ),
+    precision: float | None = PRECISION,
+    recall: float | None = RECALL,
     output: Path | None = typer.Option(
         None, "--output", "-o", metavar="FILE", help="Where to write; by default standard output."
     ),
@@ -71,11 +73,17 @@ def predict(
     then a folder, where each gets a file of its name; with --ray the machines of
     the cluster read and write them there.
 
+    --precision 0.9 gives the labels above the threshold at which nine of ten are
+    right, --recall 0.8 those above the one that finds eight of ten true labels.
+    Points held out in training choose it, so that the promise is kept with 95 %
+    confidence on points like those; where they do not allow it, it is refused.
+
     Points go by their ids, or else by their row in the table, from 0. Rows that
     --skip-bad-rows leaves out are counted, so the others keep their numbers; in
     npz they are empty rows.
     """
     from dxml._cli._files import files_of, outputs_of, write_files
+    from dxml._cli._promise import Promise
     from dxml._cli._rankers import Job, open_ranker
     from dxml._cli._write import check_output
     from dxml._core.cluster import open_cluster
@@ -84,7 +92,9 @@ def predict(
 
     chosen = (OutputFormat.jsonl if as_json else format).value
     reading = Reading(text, None, id, None, encoding, skip_bad_rows, lines)
-    job = Job(model, chosen, top, threshold, with_parents, split, reading)
+    promise = Promise(precision, recall)
+    promise.check(top, threshold)
+    job = Job(model, chosen, top, threshold, with_parents, split, reading, promise)
     files = files_of(data)
     if files is None:
         check_output(chosen, output)

@@ -21,6 +21,7 @@ from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import Mixture, default_mixture
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import FeatureSpace, Known, Near
+from dxml.joint._promises import Promises
 from dxml.joint._weighing import Attempt, Weighing, climb
 from dxml.joint.parts._vote import NEIGHBORS
 from dxml.joint.parts.protocol import Data, Options, Part, Settings, Task, Trial
@@ -37,11 +38,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Fitted(NamedTuple):
-    """The parts of all points, and how they are weighed."""
+    """The parts of all points, how they are weighed, and what held-out points say of them."""
 
     ensemble: Ensemble
     mixture: Mixture
     held_out: HeldOut | None
+    promises: Promises | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,7 @@ class _Choice:
     mixture: Mixture
     start: Mapping[str, Part]
     held_out: HeldOut
+    promises: Promises
 
 
 def n_candidates_for(plan: Plan) -> int:
@@ -83,18 +86,19 @@ def fit_ensemble(
             near = known.search(X, wanted, options.device).without_self()
         data = replace(data, negatives=known.shortlist(near, options.n_negatives))
     task = Task(data, options, progress=progress)
-    settings, mixture, start, held_out = plan.parts, None, {}, None
+    settings, mixture, start, held_out, promises = plan.parts, None, {}, None, None
     if folds:
         held = [_trial(task, fold, known, near, n_candidates) for fold in folds]
         choice = _choose(plan, held, n_candidates)
         settings, mixture, start = choice.settings, choice.mixture, dict(choice.start)
-        held_out = choice.held_out
+        held_out, promises = choice.held_out, choice.promises
     parts = {name: PARTS[name].fit(task, own, start.get(name)) for name, own in settings.items()}
     plan = Plan(plan.every_label, settings)
     known = replace(known, space=space_of(plan, parts, X, searched))
     if mixture is None:
         mixture = default_mixture({name: part.opinion for name, part in parts.items()})
-    return Fitted(Ensemble(plan, known, parts, searched, n_candidates), mixture, held_out)
+    ensemble = Ensemble(plan, known, parts, searched, n_candidates)
+    return Fitted(ensemble, mixture, held_out, promises)
 
 
 def _searched(X: sp.csr_matrix) -> Mask:
@@ -144,7 +148,8 @@ def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
                     start[name] = climbed.last
     settings = {name: chosen[name] for name in plan.parts if name in chosen}
     mixture = mixture or weighing.mixture()[1]
-    return _Choice(settings, mixture, start, weighing.judged(mixture, more))
+    judged, promises = weighing.judged(mixture, more), weighing.promises(mixture, more)
+    return _Choice(settings, mixture, start, judged, promises)
 
 
 def _fit_in_all(

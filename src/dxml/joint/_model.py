@@ -62,6 +62,8 @@ class Joint(Teachable):
     held_out_ : HeldOut or None
         P@1, P@3 and P@5 on the points that were held out to weigh the parts; None where there were
         too few points, or for folders written before it was kept.
+    promises_ : Promises or None
+        Counts of the held-out points, for `threshold_for`; None as `held_out_`.
     train_features_, train_labels_ : csr_matrix
         The points that are known, scaled, and their labels.
     C_ : float
@@ -286,6 +288,7 @@ class Joint(Teachable):
             progress=progress,
         )
         self.mixture_, self.held_out_ = fitted.mixture, fitted.held_out
+        self.promises_ = fitted.promises
         self._ensemble = fitted.ensemble.rounded(self.precision)
 
     def _negatives_for(self, parts: Mapping[str, Any]) -> int:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from dxml._core.sparse import plain_csr
 from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
+from dxml.joint._promises import DEPTH, Promises, count_promises
 from dxml.joint.parts.protocol import Part, Query, Settings, Trial
 from dxml.metrics import mean_precision, precision_at_k
 from dxml.topk import TopK, topk_from_csr
@@ -89,6 +90,11 @@ class Weighing:
         scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
         return HeldOut(self._truth.shape[0], scores)
 
+    def promises(self, mixture: Mixture, more: Mapping[str, Sequence[Part]]) -> Promises:
+        """What can be promised of the labels above a threshold."""
+        ranking = self._ranking(mixture, self._together(more), DEPTH)
+        return count_promises(self._truth, TopK(ranking.indices, mixture.ranked(ranking.scores)))
+
     def _together(self, more: Mapping[str, Sequence[Part]] | None) -> dict[str, Floats]:
         said = [dict(each) for each in self._said]
         for name, parts in (more or {}).items():
@@ -96,12 +102,12 @@ class Weighing:
                 each[name] = part.scores(query)
         return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
 
-    def _ranking(self, mixture: Mixture, together: Mapping[str, Floats]) -> TopK:
+    def _ranking(self, mixture: Mixture, together: Mapping[str, Floats], depth: int = 5) -> TopK:
         pairs = self._pairs
         mixed = mixture.mix(together)
         mixed[~self._known] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
-        return topk_from_csr(scored, min(5, pairs.shape[1]), self._tie_order)
+        return topk_from_csr(scored, min(depth, pairs.shape[1]), self._tie_order)
 
 
 def climb(

@@ -19,13 +19,20 @@ from dxml.metrics._ranking import (
     recall_at_k,
     score_bins,
 )
-from dxml.metrics._thresholds import Chosen, LabelScores, best_threshold, label_scores
+from dxml.metrics._thresholds import (
+    Chosen,
+    LabelScores,
+    at_threshold,
+    best_threshold,
+    label_scores,
+)
 
 __all__ = [
     "BINS",
     "Chosen",
     "LabelScores",
     "are_probabilities",
+    "at_threshold",
     "best_threshold",
     "calibration_error",
     "coverage_at_k",

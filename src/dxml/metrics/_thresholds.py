@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dxml.metrics._judging import Labels, judge
 from dxml.topk import TopK
 
-__all__ = ["Chosen", "LabelScores", "best_threshold", "label_scores"]
+__all__ = ["Chosen", "LabelScores", "at_threshold", "best_threshold", "label_scores"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -58,6 +58,21 @@ def best_threshold(Y: Labels, ranking: TopK) -> Chosen:
     best = int(np.argmax(f1))
     precision, recall = right[best] / given[best], right[best] / n_true
     return Chosen(float(scores[best]), float(precision), float(recall), float(f1[best]))
+
+
+def at_threshold(Y: Labels, ranking: TopK, threshold: float) -> Chosen:
+    """Micro-averaged precision, recall and F1 where labels of at least this score are given.
+
+    >>> import scipy.sparse as sp
+    >>> scores = np.array([[0.9, 0.5], [0.8, 0.2]], dtype=np.float32)
+    >>> ranking = TopK(np.array([[0, 1], [1, 2]], dtype=np.int32), scores)
+    >>> found = at_threshold(sp.csr_matrix([[1, 0, 0], [0, 1, 1]], dtype=bool), ranking, 0.5)
+    >>> round(found.precision, 2), round(found.recall, 2)
+    (0.67, 0.67)
+    """
+    carried, given, right = (int(each.sum()) for each in label_scores(Y, ranking, threshold))
+    shares = right / max(given, 1), right / max(carried, 1), 2 * right / max(given + carried, 1)
+    return Chosen(threshold, *shares)
 
 
 def label_scores(Y: Labels, ranking: TopK, threshold: float) -> LabelScores:

@@ -79,6 +79,8 @@ class Answering(Classifying):
         top: int | None = None,
         threshold: float | None = None,
         *,
+        precision: float | None = None,
+        recall: float | None = None,
         with_parents: bool = False,
     ) -> Tags: ...
 
@@ -89,6 +91,8 @@ class Answering(Classifying):
         top: int | None = None,
         threshold: float | None = None,
         *,
+        precision: float | None = None,
+        recall: float | None = None,
         with_parents: bool = False,
     ) -> list[Tags]: ...
 
@@ -98,6 +102,8 @@ class Answering(Classifying):
         top: int | None = None,
         threshold: float | None = None,
         *,
+        precision: float | None = None,
+        recall: float | None = None,
         with_parents: bool = False,
     ) -> Tags | list[Tags]:
         """The most probable labels, best first: a list for one text, a list of lists for several.
@@ -111,11 +117,14 @@ class Answering(Classifying):
             Labels a text, at most: 5 by default, or 50 with a threshold.
         threshold : float, optional
             Only labels of at least this probability; it may be none.
+        precision, recall : float, optional
+            Only labels above the threshold that keeps this; see `threshold_for`.
         with_parents : bool
             Whether all broader labels of those are added, each as probable as the most probable
             that it stands above.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
+        threshold = self._least(top, threshold, precision, recall)
         depth = default_top(threshold) if top is None else top
         named = self.named(self.rank(several, depth), threshold, with_parents=with_parents)
         mute = set(self.nothing_known(several))

@@ -86,8 +86,40 @@ class Classifying(ABC):
         except ValueError:  # a name was learnt later
             return names
 
+    def threshold_for(
+        self, *, precision: float | None = None, recall: float | None = None
+    ) -> float:
+        """The probability from which on labels keep a promised precision or recall.
+
+        As `dxml.joint.Joint.threshold_for`: the promise is about texts like those of the training.
+        """
+        _ = self._known
+        return self.model.threshold_for(precision=precision, recall=recall)
+
+    def _least(
+        self,
+        top: int | None,
+        threshold: float | None,
+        precision: float | None,
+        recall: float | None,
+    ) -> float | None:
+        """The threshold that was given, or that keeps what was promised."""
+        if precision is None and recall is None:
+            return threshold
+        if threshold is not None:
+            raise ParameterError("give one of threshold, precision and recall.")
+        if recall is not None and top is not None:
+            raise ParameterError("recall needs every label above its threshold: leave top out.")
+        return self.threshold_for(precision=precision, recall=recall)
+
     def predict(
-        self, texts: Sequence[str], top: int | None = None, threshold: float | None = None
+        self,
+        texts: Sequence[str],
+        top: int | None = None,
+        threshold: float | None = None,
+        *,
+        precision: float | None = None,
+        recall: float | None = None,
     ) -> Any:
         """Labels of each text, in the form that `fit` was given.
 
@@ -100,7 +132,10 @@ class Classifying(ABC):
             their probabilities: the number with the highest expected F1.
         threshold : float, optional
             Only labels of at least this probability; it may be none.
+        precision, recall : float, optional
+            Only labels above the threshold that keeps this; see `threshold_for`.
         """
+        threshold = self._least(top, threshold, precision, recall)
         names, form = self.classes_, self.target.form
         alone = form == "values" and top is None and threshold is None
         if top is not None or alone:
