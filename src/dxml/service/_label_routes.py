@@ -77,7 +77,7 @@ def add_label_routes(app: FastAPI, service: Service) -> None:
         limits.check_labels([labels])
         if into is not None:
             limits.check_names("a label", [into])
-        limits.check_room(0, 0, engine.journal.size())
+        limits.check_room(0, 0, 0, engine.journal.size())
         await service.within(asyncio.to_thread(_change, engine, how, labels, into))
         return JSONAnswer({"labels": engine.served.n_labels})
 
