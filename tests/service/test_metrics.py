@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dxml.service._metrics import FOLDER, Metrics
+from dxml.service._metrics import FOLDER, Metrics, folder_of_counts
 
 from .conftest import PATIENCE, TestClient, names_of
 
@@ -110,3 +110,19 @@ def test_a_latency_is_counted_from_its_bucket_on(seconds: float, first: str) -> 
     text = metrics.text()[0].decode()
     counts = re.findall(r'dxml_request_seconds_bucket\{le="(.+?)",path="/"\} (.*)', text)
     assert next(bound for bound, n in counts if n == "1.0") == first
+
+
+def test_folders_of_services_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("dxml-metrics-dead", "dxml-metrics-starting", "dxml-other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "dxml-metrics-dead" / "service.lock").touch()
+    with folder_of_counts() as first:
+        with folder_of_counts() as second:
+            assert first.exists() and second.exists() and first != second
+        assert not second.exists()
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {first.name, "dxml-metrics-starting", "dxml-other"}
+    assert not first.exists()

@@ -116,7 +116,46 @@ def test_workers_share_lessons_and_counts(
             )
         [folder] = temporary.iterdir()
         assert {file.suffix for file in folder.iterdir()} == {".lock", ".db"}
+        workers = children(process.pid)
+        process.kill()
+        wait_until(lambda: not any(map(is_running, workers)))  # or nobody could use the port again
+    assert list(temporary.iterdir()) == [folder]
+    with serving(model, "--workers", "2"):  # removes what was left over
+        assert not folder.exists()
     assert list(temporary.iterdir()) == []
+
+
+ORPHAN = """
+import multiprocessing, os, time
+from dxml.service._server import end_with_parent
+
+def work():
+    end_with_parent()
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+multiprocessing.get_context("fork").Process(target=work).start()
+time.sleep(600)
+"""
+
+
+def test_a_worker_does_not_outlive_its_service() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    assert is_running(worker)
+    parent.kill()
+    parent.wait(PATIENCE)
+    parent.stdout.close()
+    wait_until(lambda: not is_running(worker))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # ended, though nobody has asked how
 
 
 def counted(client: httpx.Client, method: str, path: str) -> float:

@@ -8,11 +8,15 @@ counts on from there: no count is lost, and there are never more files than work
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -32,7 +36,7 @@ from dxml.service._errors import STATUS
 from dxml.service._limits import App, Message, Receive, Send
 from dxml.service._logs import route_of
 
-__all__ = ["Counting", "Metrics", "share_counts"]
+__all__ = ["Counting", "Metrics", "folder_of_counts", "share_counts"]
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency's buckets, in seconds."""
@@ -40,9 +44,32 @@ METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 """Counted by their names; clients can make up any number of others."""
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable in which `prometheus_client` looks for the folder that processes share."""
+PREFIX = "dxml-metrics-"
+"""How folders begin that processes count in."""
+SERVICE = "service.lock"
+"""The file in them that is locked as long as the service runs."""
 _TYPES = {status: type for type, status in STATUS.items()}
 
 Gauges = Callable[[], Mapping[str, tuple[str, float]]]
+
+
+@contextmanager
+def folder_of_counts() -> Iterator[Path]:
+    """A folder for `share_counts`, removed at the end.
+
+    Those of services that were killed are removed as well: the lock in them ended with the service.
+    """
+    for other in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError), open(other / SERVICE, "r+b") as left:
+            fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(other, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
+        lock = os.open(Path(name) / SERVICE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield Path(name)
+        finally:
+            os.close(lock)
 
 
 def share_counts(folder: str | Path) -> IO[bytes]:

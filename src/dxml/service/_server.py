@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dxml._core.cluster import ray_cluster
@@ -25,7 +25,7 @@ from dxml.tagging._journal import JOURNAL, Journal
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["app_of_a_worker", "serve"]
+__all__ = ["app_of_a_worker", "end_with_parent", "serve"]
 
 STARTED_WITHIN = 120
 """Seconds that a process may take to start; a busy machine takes longer than uvicorn's 5."""
@@ -75,6 +75,7 @@ def serve(
         import uvicorn
 
         from dxml.service._connections import Connection
+        from dxml.service._metrics import folder_of_counts
         from dxml.service.app import create_app
     except ModuleNotFoundError as error:
         raise ParameterError(
@@ -126,9 +127,9 @@ def serve(
     threads = max(1, (os.cpu_count() or 1) // workers)
     worker = {"model": str(model), "threads": threads, **options}
     where = "dxml.service._server:app_of_a_worker"
-    with TemporaryDirectory(prefix="dxml-metrics-") as folder:
+    with folder_of_counts() as folder:
         os.environ[_SETTINGS] = json.dumps(
-            {"counts": folder, "logs": [log_level, log_json], "app": worker}
+            {"counts": str(folder), "logs": [log_level, log_json], "app": worker}
         )
         uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
 
@@ -161,9 +162,25 @@ def app_of_a_worker() -> FastAPI:
     from dxml.service._metrics import share_counts
     from dxml.service.app import create_app
 
+    end_with_parent()
     settings = json.loads(os.environ[_SETTINGS])
     configure_logs(*settings["logs"])
     slot = share_counts(settings["counts"])
     app = create_app(**settings["app"])
     app.state.slot = slot  # open as long as the app exists
     return app
+
+
+def end_with_parent() -> None:
+    """Stop this process when the one that started it has ended, also by SIGKILL.
+
+    Workers that outlived it would keep the address, and no other service could be started there.
+    """
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="dxml-parent", daemon=True).start()
