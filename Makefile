@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 SDIST_TESTS := tests/test_topk.py tests/test_layers.py tests/metrics tests/_core/test_html.py tests/tagging/test_tags.py
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-readers fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -53,10 +53,15 @@ load-short: $(READY)  ## the short form, on a small model: errors and right answ
 	$(BIN)/python benchmarks/load_tier.py --short
 
 fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: no crash, hang or traceback
-	$(BIN)/python tests/fuzz/folders.py
+	$(BIN)/python -m tests.fuzz.folders
 
-fuzz-short: $(READY)  ## the short form, about half a minute
-	$(BIN)/python tests/fuzz/folders.py --trials 250 --seconds 30
+fuzz-readers: $(READY)  ## every reader, fed with damaged files for an hour, guided by what they reach
+	$(BIN)/python -m pip install --quiet -c constraints.txt atheris
+	$(BIN)/python -m tests.fuzz.readers --seconds 3600
+
+fuzz-short: $(READY)  ## the short forms, about a minute
+	$(BIN)/python -m tests.fuzz.folders --trials 250 --seconds 30
+	$(BIN)/python -m tests.fuzz.readers --engine hypothesis --seconds 15
 
 ray: $(READY)    ## a Ray cluster of several nodes on this machine, of which some are killed at work
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'

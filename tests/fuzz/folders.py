@@ -13,7 +13,7 @@ Every other trial writes right checksums over the damage, so that the checks of 
 themselves are met; there a model may answer something else, as nobody can tell. The exit code is 1
 if there was a signal, a hang or a wrong kind, or something different under a wrong checksum.
 
-    python tests/fuzz/folders.py --trials 5000 --seed 1
+    python -m tests.fuzz.folders --trials 5000 --seed 1
 """
 
 from __future__ import annotations
@@ -48,8 +48,11 @@ from dxml.exceptions import DxmlError, ModelFormatError
 from dxml.methods import METHODS, TAGGER, load_model, method_class, saved_method
 from dxml.tagging._tagger import Columns, TextTagger
 
+from .record import add, started
+
 LIMIT = 60  # seconds that a trial may take: odd types may have to be compiled for
 BAD = ("signal", "hang", "wrong kind")
+KINDS = ("refused", "same", "different", *BAD)
 QUICK: dict[str, dict[str, Any]] = {
     "joint": {"width": 8, "epochs": 1},
     "dxml": {"epochs": 2, "walks_per_label": 3, "dim": 4, "hidden": 8, "n_partitions": 2},
@@ -397,8 +400,18 @@ class Trial:
         return f"{model.name}: {way.__name__}", is_sealed, found, said
 
 
-def fuzz(trials: int, seconds: float, seed: int, n_workers: int, folder: Path) -> int:
-    """Run trials until there were enough of them, or the time is up; the exit code."""
+def fuzz(
+    trials: int,
+    seconds: float,
+    seed: int,
+    n_workers: int,
+    folder: Path,
+    output: Path | None = None,
+) -> int:
+    """Run trials until there were enough of them, or the time is up; the exit code.
+
+    What was found is added to the file `output`, now and then and at the end.
+    """
     (folder / "sound").mkdir()
     models = save_models(folder / "sound")
     free: Queue[Worker] = Queue()
@@ -406,7 +419,16 @@ def fuzz(trials: int, seconds: float, seed: int, n_workers: int, folder: Path) -
     for worker in workers:
         free.put(worker)
     counts: Counter[tuple[bool, str]] = Counter()
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
+    end = begin + seconds
+    run = started("make fuzz", began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), seed=seed)
+    run["models"] = len(models)
+
+    def store() -> None:
+        run["seconds"], run["trials"] = round(time.monotonic() - begin), counts.total()
+        for is_sealed, name in ((False, "checksums as they were"), (True, "written again")):
+            run[name] = {kind: counts[is_sealed, kind] for kind in KINDS}
+        add(output, run)
 
     def one(number: int) -> bool:
         if time.monotonic() > end:
@@ -419,6 +441,8 @@ def fuzz(trials: int, seconds: float, seed: int, n_workers: int, folder: Path) -
         finally:
             free.put(worker)
         counts[is_sealed, found] += 1
+        if counts.total() % 500 == 0:
+            store()
         good = found not in BAD and (is_sealed or found != "different")
         if not good:
             print(f"trial {number}: {how}{', sealed' * is_sealed}: {found}\n{said}", flush=True)
@@ -428,9 +452,9 @@ def fuzz(trials: int, seconds: float, seed: int, n_workers: int, folder: Path) -
         all_good = all(list(pool.map(one, range(trials))))
     for worker in workers:
         worker.close()
+    store()
     for is_sealed in (False, True):
-        kinds = ("refused", "same", "different", *BAD)
-        said = ", ".join(f"{counts[is_sealed, kind]:,} {kind}" for kind in kinds)
+        said = ", ".join(f"{counts[is_sealed, kind]:,} {kind}" for kind in KINDS)
         print(f"checksums {'written again' if is_sealed else 'as they were'}: {said}")
     print(f"{counts.total():,} trials on {len(models)} models: {'good' if all_good else 'BAD'}")
     return 0 if all_good else 1
@@ -442,11 +466,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="stop earlier, after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
     given = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # for the workers
     os.environ.setdefault("NUMBA_NUM_THREADS", "2")
     with tempfile.TemporaryDirectory() as folder:
-        return fuzz(given.trials, given.seconds, given.seed, given.workers, Path(folder))
+        return fuzz(
+            given.trials, given.seconds, given.seed, given.workers, Path(folder), given.output
+        )
 
 
 if __name__ == "__main__":

@@ -180,6 +180,13 @@ def test_a_part_that_is_not_known(known: Known) -> None:
         Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
 
 
+def test_a_damaged_model_without_votes(known: Known) -> None:
+    config, arrays = ensemble(known, True).state("float32")
+    del config["parts"]["vote"]
+    with pytest.raises(ModelFormatError, match="a joint model needs the part 'vote'"):
+        Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
+
+
 def test_a_query_without_a_neighbour_gets_no_votes(known: Known) -> None:
     some = ensemble(known, True)
     nobody = Near(np.full((1, 3), -1, np.int32), np.zeros((1, 3), np.float32))

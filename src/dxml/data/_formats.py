@@ -22,8 +22,6 @@ Labels that repeat in a line count once; a feature that repeats is an error; zer
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -38,7 +36,7 @@ from dxml.data._text import Layout, read_header, read_row_blocks, read_rows
 from dxml.data._write import write_npz, write_pair, write_single
 from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
-from dxml.text._files import STDIN, open_text, plain_suffix
+from dxml.text._files import STDIN, check_archive, open_text, plain_suffix
 
 __all__ = ["Format", "convert", "read", "read_blocks", "read_pair", "recognise", "write"]
 
@@ -365,6 +363,7 @@ def _as_truth(path: Path, Y: csr_matrix) -> csr_matrix:
 def _load_matrix(path: Path) -> csr_matrix:
     if not path.is_file():
         raise DataFormatError(f"{path}: there is no such file. Check the path.")
+    check_archive(path)
     try:
         with open(path, "rb") as file:
             loaded: Any = load_npz(file)
@@ -374,7 +373,7 @@ def _load_matrix(path: Path) -> csr_matrix:
             loaded.check_format(full_check=True)
         matrix: csr_matrix = csr_matrix(loaded)
         matrix.check_format(full_check=True)
-    except (ValueError, KeyError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except Exception as error:  # numpy and scipy have many, down to those of Python's tokenizer
         raise DataFormatError(
             f"{path}: expected a sparse matrix of numbers as scipy.sparse.save_npz writes it, "
             f"found something else or a damaged file ({error}). Write or download it again."

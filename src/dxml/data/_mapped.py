@@ -133,16 +133,18 @@ def read_mapped(folder: str | Path, name: str | None = None) -> Dataset:
             raise DataFormatError(f"{folder}: was written by a newer dxml. Upgrade this one.")
         points = whole(header, "points")
         X, Y = (_map(folder, part, points, header[part]) for part in ("X", "Y"))
+        return Dataset(X, Y, name=folder.stem if name is None else name)
     except FileNotFoundError as error:
         raise DataFormatError(
             f"{folder}: {Path(error.filename).name} is missing. Make the folder again with "
             "dxml data convert."
         ) from error
-    except (KeyError, TypeError, ValueError) as error:
+    except DataFormatError:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataFormatError(
             f"{folder}: damaged ({error}). Make the folder again with dxml data convert."
         ) from error
-    return Dataset(X, Y, name=folder.stem if name is None else name)
 
 
 def _map(folder: Path, name: str, points: int, sizes: Sizes) -> csr_matrix:

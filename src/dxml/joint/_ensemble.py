@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays, flag, whole
+from dxml._core.arrays import HELP, Arrays, flag, whole
 from dxml._core.precision import Precision, pack_sparse, unpack_sparse
 from dxml._core.scaling import is_dense
 from dxml._core.sparse import plain_csr
@@ -127,6 +127,8 @@ class Ensemble:
             arrays.release()  # what was unpacked is not needed twice
         settings = {name: part.settings for name, part in parts.items()}
         plan = Plan(flag(config, "every_label"), settings)
+        if plan.every_label and not isinstance(parts.get(Vote.name), Vote):
+            raise ModelFormatError(f"a joint model needs the part {Vote.name!r}. {HELP}")
         known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))
         return cls(plan, known, parts, searched, whole(config, "n_candidates", 1))
 

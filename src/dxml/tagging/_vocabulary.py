@@ -16,6 +16,7 @@ from dxml.exceptions import DataFormatError, advise
 from dxml.tagging._skos import is_rdf, read_skos
 from dxml.tagging._thesaurus import Thesaurus, check_parents, short_uris
 from dxml.text._bad_rows import Row
+from dxml.text._decoding import decoder_of, lines_of, undecoded
 from dxml.text._files import open_text, plain_suffix
 from dxml.text._tables import Cells, WrongType, open_rows, split_labels
 
@@ -75,20 +76,18 @@ def _begins_with_uri(path: Path) -> bool:
 
 def _uri_lines(path: Path, encoding: str) -> Iterator[tuple[str, Row]]:
     """URI, name and notation of each line."""
-    number = 0
+    decoder = decoder_of(encoding)
     with open_text(path) as file:
-        for block in file.chunks():
-            for line in block.decode(encoding).splitlines():
-                number += 1
-                uri, *cells = line.split("\t")
-                if not cells:
-                    raise DataFormatError(
-                        f"{path} line {number}: expected a URI, a tab and a name, found "
-                        f"{line!r:.60}. Correct the line."
-                    )
-                cells += [""]
-                row = {"uri": uri.strip("<> "), "name": cells[0], "notation": cells[1]}
-                yield f"{path} line {number}", row
+        for line in lines_of(file, decoder):
+            if problem := undecoded(line, encoding):
+                file.fail(problem, file.line)
+            uri, *cells = line.removesuffix("\r").split("\t")
+            if not cells:
+                found = f"expected a URI, a tab and a name, found {line!r:.60}. Correct the line"
+                file.fail(found, file.line)
+            cells += [""]
+            row = {"uri": uri.strip("<> "), "name": cells[0], "notation": cells[1]}
+            yield f"{path} line {file.line}", row
 
 
 def _table_rows(source: Any, encoding: str, languages: list[str]) -> Iterator[tuple[str, Row]]:

@@ -47,10 +47,12 @@ def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str
 
 def lines_of(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str]:
     """Lines without line feeds; `file.line` is the number of the last one yielded."""
-    pieces = [""]  # of the current line
+    pieces, length = [""], 0  # of the current line
     for text in _decoded(file, decoder):
         first, *others = text.split("\n")
         pieces.append(first)
+        length = len(others[-1]) if others else length + len(first)
+        file.check_length(length)
         for other in others:
             file.line += 1
             yield "".join(pieces)

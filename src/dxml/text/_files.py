@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,15 @@ from typing import IO, Any, NoReturn, cast
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress, Stage
 
-__all__ = ["COMPRESSIONS", "STDIN", "TextFile", "check_file", "open_text", "plain_suffix"]
+__all__ = [
+    "COMPRESSIONS",
+    "STDIN",
+    "TextFile",
+    "check_archive",
+    "check_file",
+    "open_text",
+    "plain_suffix",
+]
 
 STDIN = "-"
 """The path that means standard input."""
@@ -24,6 +33,10 @@ STDIN = "-"
 BLOCK = 1 << 20  # bytes read at a time; a longer line is read whole
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
+LONGEST_LINE = 1 << 30  # bytes
+LONGEST_HEADER = 1 << 20  # bytes of a first line that holds a few numbers
+EXPANDED = 1 << 30  # bytes that an archive may always become
+EXPANSION = 200  # times its size that an archive may become beyond that; text becomes some 10 times
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
@@ -31,6 +44,24 @@ def plain_suffix(path: str | Path) -> str:
     """The suffix that tells the format: ``.txt`` of ``train.txt.xz``."""
     name = Path(path)
     return Path(name.stem).suffix if name.suffix in COMPRESSIONS else name.suffix
+
+
+def check_archive(path: Path) -> None:
+    """Refuse a zip archive that would expand without end; what is no archive is not looked at."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            expanded = sum(entry.file_size for entry in archive.infolist())
+    except Exception:  # who reads it says what is wrong with it
+        return
+    if expanded > max(EXPANDED, EXPANSION * path.stat().st_size):
+        raise DataFormatError(f"{path}: {_too_large(expanded)}.")
+
+
+def _too_large(expanded: int) -> str:
+    return (
+        f"the archive expands to over {expanded >> 20:,} MB, more than {EXPANSION} times its size. "
+        "Unpack it yourself if it is meant to"
+    )
 
 
 def _decompressor(raw: IO[bytes], suffix: str) -> IO[bytes] | gzip.GzipFile:
@@ -80,6 +111,7 @@ class TextFile:
         self._stage = stage
         self._stream = _decompressor(raw, path.suffix)
         self._told = 0
+        self._expanded = 0
         self._tail = b""
         self._check_magic()
 
@@ -121,12 +153,26 @@ class TextFile:
             )
         self._stage.advance(self._raw.tell() - self._told)
         self._told = self._raw.tell()
+        self._expanded += len(block)
+        if self._expanded > max(EXPANDED, EXPANSION * self._told):
+            self.fail(_too_large(self._expanded))
         return block
+
+    def check_length(self, so_far: int) -> None:
+        """Refuse a line that is longer than any sound one; call it while it is read."""
+        if so_far > LONGEST_LINE:
+            self.fail(f"the line is longer than {LONGEST_LINE >> 20:,} MB. Break it up")
 
     def first_line(self) -> bytes:
         """The first line, without its end."""
         while b"\n" not in self._tail and (block := self._read(BLOCK)):
             self._tail += block
+            if len(self._tail) > LONGEST_HEADER and b"\n" not in self._tail:
+                self.fail(
+                    f"the first line is longer than {LONGEST_HEADER >> 20} MB. "
+                    "Choose the format that the file has",
+                    line=1,
+                )
         head, _, self._tail = self._tail.partition(b"\n")
         self.line = 1
         return head
@@ -145,6 +191,7 @@ class TextFile:
             end = block.rfind(b"\n") + 1
             if end == 0:
                 self._tail += block
+                self.check_length(len(self._tail))
                 size *= 2
                 continue
             yield self._tail + block[:end]

@@ -7,12 +7,11 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
 from dxml.text._bad_rows import Row, check_columns
-from dxml.text._files import COMPRESSIONS, check_file
+from dxml.text._files import COMPRESSIONS, check_archive, check_file
 
 __all__ = ["read_excel", "read_frame", "read_parquet"]
 
@@ -35,7 +34,7 @@ def read_parquet(
         )
     check_file(path)
     try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        parquet = import_module("pyarrow.parquet")
     except ImportError:
         raise DataFormatError(
             f"{path}: reading Parquet needs pyarrow. Install it with: pip install 'dxml[parquet]'."
@@ -53,7 +52,9 @@ def read_parquet(
                         number += 1
                         yield f"{path} row {number}", row
                     stage.advance(batch.num_rows)
-    except (pyarrow.ArrowException, OSError) as error:
+    except DataFormatError:
+        raise
+    except Exception as error:  # pyarrow has its own, and Python's where names are no UTF-8
         raise DataFormatError(
             f"{path}: expected a Parquet file, found something else or a damaged one ({error}). "
             "Write or download it again."
@@ -69,26 +70,25 @@ def read_excel(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]
         raise DataFormatError(
             f"{path}: reading Excel needs openpyxl. Install it with: pip install 'dxml[excel]'."
         ) from None
+    check_archive(path)
+    rows = _sheet_rows(openpyxl, path)
+    header = [_as_text(cell) or "" for cell in next(rows, ())]
+    check_columns(str(path), columns, header)
+    for number, cells in enumerate(rows, start=2):
+        if any(cell is not None for cell in cells):
+            yield f"{path} row {number}", dict(zip(header, map(_as_text, cells), strict=False))
+
+
+def _sheet_rows(openpyxl: Any, path: Path) -> Iterator[tuple[Any, ...]]:
+    """The cells of the first sheet, row by row."""
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        BadZipFile,
-        openpyxl.utils.exceptions.InvalidFileException,
-    ) as error:
+        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
+            yield from book.worksheets[0].iter_rows(values_only=True)
+    except Exception as error:  # openpyxl has no error of its own for most damage
         raise DataFormatError(
             f"{path}: expected an Excel file (.xlsx), found something else or a damaged one "
             f"({error}). Save it again."
         ) from error
-    with closing(book):
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        header = [_as_text(cell) or "" for cell in next(rows, ())]
-        check_columns(str(path), columns, header)
-        for number, cells in enumerate(rows, start=2):
-            if any(cell is not None for cell in cells):
-                yield f"{path} row {number}", dict(zip(header, map(_as_text, cells), strict=False))
 
 
 def _as_text(cell: Any) -> str | None:

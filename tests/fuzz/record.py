@@ -1,0 +1,29 @@
+"""What a run of a fuzzer tried and found, added to a file of such runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dxml._core.files import replace_text
+from dxml.bench._machine import commit, describe_machine, machine_name
+
+
+def started(command: str, **known: Any) -> dict[str, Any]:
+    """A run that begins now; its figures are filled in as it goes."""
+    return {
+        "command": command,
+        "commit": commit(),
+        "machine": machine_name(describe_machine()),
+        **known,
+    }
+
+
+def add(path: Path | None, run: dict[str, Any]) -> None:
+    """Put a run at the end of a file, or over the last one where that is the same run."""
+    if path is None:
+        return
+    runs = json.loads(path.read_text("utf-8")) if path.exists() else []
+    same = runs and all(runs[-1].get(key) == run[key] for key in ("command", "commit", "began"))
+    replace_text(path, json.dumps([*(runs[:-1] if same else runs), run], indent=1) + "\n")
