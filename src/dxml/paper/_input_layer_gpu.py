@@ -23,7 +23,8 @@ __all__ = ["KernelInputLayer"]
 
 PLANNED = 1 << 26  # non-zeros whose batches are sorted at a time
 PROGRAMS = 4096  # that share the features of a batch
-TAKE = 16  # features of a row that are read together
+TAKE = 64  # features of a row that are read together: what waits for memory waits once for all
+TAKE_ROWS = 8  # rows of a feature that are read together
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -132,7 +133,7 @@ class KernelInputLayer(PlacedLayer):
             hidden,
             BLOCK=self._block,
             TAKE=TAKE,
-            num_warps=2,
+            num_warps=8,
         )
 
     def apply(self, gradient: Tensor) -> None:
@@ -150,6 +151,7 @@ class KernelInputLayer(PlacedLayer):
             *(self._rate, self._momentum, self._decay),
             self._w.shape[1],
             BLOCK=self._block,
+            TAKE=TAKE_ROWS,
             num_warps=1,
         )
 
@@ -277,17 +279,26 @@ def _update(  # type: ignore[no-untyped-def]
     decay,
     hidden,
     BLOCK: tl.constexpr,
+    TAKE: tl.constexpr,
 ):
+    takes = tl.arange(0, TAKE)
     first = tl.load(cursor) + tl.program_id(0)
     for here in range(first, tl.load(cursor + 1), tl.num_programs(0)):
         f = tl.load(features + here).to(tl.int64)
         columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         inside = columns < hidden
         own = tl.zeros((BLOCK,), tl.float32)
-        for j in range(tl.load(starts + here), tl.load(starts + here + 1)):
-            row = tl.load(rows + j)
-            g = tl.load(gradient + row * hidden + columns, mask=inside, other=0.0)
-            own += tl.load(data + j) * g
+        stop = tl.load(starts + here + 1)
+        for j in range(tl.load(starts + here), stop, TAKE):
+            there = j + takes < stop
+            row = tl.load(rows + j + takes, mask=there, other=0)
+            x = tl.load(data + j + takes, mask=there, other=0.0)
+            g = tl.load(
+                gradient + row[:, None] * hidden + columns[None, :],
+                mask=there[:, None] & inside[None, :],
+                other=0.0,
+            )
+            own += tl.sum(g * x[:, None], axis=0)
         weight = tl.load(w + f * hidden + columns, mask=inside, other=0.0)
         velocity = tl.load(v + f * hidden + columns, mask=inside, other=0.0)
         velocity = momentum * velocity + decay * weight + own
