@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml.joint import _mixture as module
+from dxml.joint._calibration import logistic_line
 from dxml.joint._mixture import (
     RANKS,
     Mixture,
@@ -57,9 +58,9 @@ def calibration_error(p: np.ndarray, right: np.ndarray, n_bins: int = 15) -> flo
     return float(sum(gaps) / len(p))
 
 
-def fit(parts, truth, known=None, opinions=OPINIONS):  # type: ignore[no-untyped-def]
+def fit(parts, truth, known=None, opinions=OPINIONS, **how):  # type: ignore[no-untyped-def]
     """A mixture of what is said of every pair."""
-    return fit_mixture(parts, opinions, full_pairs(*truth.shape), truth, known)
+    return fit_mixture(parts, opinions, full_pairs(*truth.shape), truth, known, **how)
 
 
 def test_columns_by_hand() -> None:
@@ -192,7 +193,8 @@ def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
         assert {name: weights.tolist() for name, weights in found.weights.items()} == defaults
         assert found.bias == -1
     z = np.float32([-3, 0.1, 4])
-    np.testing.assert_allclose(mixture.probability(z), logistic(z), atol=0.01)
+    if case != "few right":
+        np.testing.assert_allclose(mixture.probability(z), logistic(z), atol=0.01)
 
 
 @pytest.mark.parametrize("top", [True, False], ids=["right", "wrong"])
@@ -297,12 +299,44 @@ def test_the_first_label_is_right_more_often_than_its_score_says() -> None:
     assert np.array_equal(again.ranked(best), mixture.ranked(best))
 
 
-def test_few_points_have_one_line_for_all_ranks() -> None:
-    parts, truth, _ = planted(300, 10, seed=0)
-    mixture = fit(parts, truth)
-    assert mixture.by_rank == ()
-    mixed = np.sort(mixture.mix(parts).reshape(300, 10), axis=1)[:, ::-1]
-    assert np.array_equal(mixture.ranked(mixed), mixture.probability(mixed))
+def one_right(n: int, n_labels: int, seed: int) -> tuple[np.ndarray, sp.csr_matrix]:
+    """Scores, and exactly one right label a point, drawn by them."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n, n_labels)).astype(np.float32)
+    odds = np.exp(2 * scores)
+    right = [rng.choice(n_labels, p=row / row.sum()) for row in odds]
+    return scores, sp.csr_matrix(np.arange(n_labels) == np.array(right)[:, None])
+
+
+@pytest.mark.parametrize("n", [15, 40, 200])
+def test_few_points_are_calibrated_by_rank_too(n: int) -> None:
+    """Over many draws: the first label is as probable as it is right; one line for all is off."""
+    fresh, truth = one_right(2000, 10, 1000)
+    hit = np.take_along_axis(truth.toarray(), np.argsort(-fresh, axis=1), axis=1)[:, 0].mean()
+    said, pooled = [], []
+    for seed in range(40):
+        scores, own = one_right(n, 10, seed)
+        mixture = fit({"linear": scores.ravel()}, own)
+        mixed = mixture.mix({"linear": fresh.ravel()}).reshape(fresh.shape)
+        best = np.sort(mixed, axis=1)[:, ::-1]
+        said.append(mixture.ranked(best)[:, 0].mean())
+        pooled.append(mixture.probability(best)[:, 0].mean())
+    assert abs(np.mean(said) - hit) < 0.04
+    assert abs(np.mean(pooled) - hit) > 0.06
+
+
+def test_parts_that_say_nothing_are_not_trusted_on_few_points() -> None:
+    """Thirty random opinions on forty points: by the points that a regression saw, it knows."""
+    off = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        names = [f"part{i:02}" for i in range(30)]
+        said = {name: rng.normal(size=160).astype(np.float32) for name in names}
+        truth = sp.csr_matrix(rng.random((40, 4)) < 0.3)
+        mixture = fit(said, truth, opinions={name: Opinion(1.0) for name in names})
+        fresh = {name: rng.normal(size=4000).astype(np.float32) for name in names}
+        off.append(mixture.probability(mixture.mix(fresh)).std())
+    assert np.mean(off) < 0.15
 
 
 def by_frequency(n: int, n_labels: int, seed: int):  # type: ignore[no-untyped-def]
@@ -323,7 +357,7 @@ def by_frequency(n: int, n_labels: int, seed: int):  # type: ignore[no-untyped-d
 
 def test_weights_depend_on_the_frequency_of_a_label() -> None:
     parts, truth = by_frequency(800, 12, seed=1)
-    mixture = fit(parts, truth)
+    mixture = fit(parts, truth, by_frequency=True)
     low, high = mixture.span
     assert (low, high) == pytest.approx((-8, -2))
     weight = {
@@ -341,14 +375,14 @@ def test_weights_depend_on_the_frequency_of_a_label() -> None:
         best = np.argmax(mixture.mix(fresh).reshape(800, 12), axis=1)
         return float(right.reshape(800, 12)[np.arange(800), best].mean())
 
-    plain = Mixture({name: np.float32([1]) for name in fresh}, 0.0, *module._logistic())
+    plain = Mixture({name: np.float32([1]) for name in fresh}, 0.0, *logistic_line())
     assert ranked_right(mixture) > ranked_right(plain) + 0.05
     assert calibration_error(mixture.probability(mixture.mix(fresh)), right) < 0.03
 
 
 def test_weights_stay_what_they_are_beyond_the_frequencies_seen() -> None:
     parts, truth = by_frequency(800, 12, seed=1)
-    mixture = fit(parts, truth)
+    mixture = fit(parts, truth, by_frequency=True)
     one = {"linear": np.float32([1, 1, 1]), "wide": np.float32([2, 2, 2])}
     mixed = mixture.mix(one | {"frequency": np.float32([-20, -8, -2])})
     own = mixture.weights["frequency"][0] * np.float32([-20, -8, -2])
@@ -360,12 +394,12 @@ def test_weights_stay_what_they_are_beyond_the_frequencies_seen() -> None:
 
 def test_few_right_pairs_have_one_weight_a_part() -> None:
     parts, truth = by_frequency(40, 12, seed=1)
-    assert fit(parts, truth).interactions == {}
+    assert fit(parts, truth, by_frequency=True).interactions == {}
 
 
 def test_interactions_are_stored() -> None:
     parts, truth = by_frequency(800, 12, seed=1)
-    mixture = fit(parts, truth)
+    mixture = fit(parts, truth, by_frequency=True)
     opened = Mixture.from_arrays(Arrays(mixture.arrays()), {name: OPINIONS[name] for name in parts})
     assert opened.span == mixture.span
     np.testing.assert_array_equal(opened.mix(parts), mixture.mix(parts))

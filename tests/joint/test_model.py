@@ -13,6 +13,7 @@ from dxml import metrics
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
+from dxml.joint._calibration import RANKS
 from dxml.joint._held_out import LEAST_POINTS
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
@@ -91,7 +92,10 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
             )
         )
         best = np.argsort(-mixed)[:k]
-        p = np.interp(mixed[best], mixture.knots, mixture.shares)
+        group = np.searchsorted(RANKS, 1 + np.arange(len(best)))  # of ranks 1, 2, 3, 4 and 5, …
+        lines = [mixture.by_rank[each] for each in group]
+        p = [np.interp(z, *line) for z, line in zip(mixed[best], lines, strict=True)]
+        p = np.minimum.accumulate(p)
         ranked.append(list(zip(shortlist[best].tolist(), p.tolist(), strict=True)))
     return ranked
 
@@ -358,3 +362,14 @@ def test_promised_precision_and_recall(
     few = Joint(width=0).fit(small[0].X[:15], small[0].Y[:15])
     with pytest.raises(ParameterError, match="trained on too few points, or by an older version"):
         few.predict(X, precision=0.5)
+
+
+@pytest.mark.parametrize("n", [30, 300, 1000])
+def test_one_text_with_two_labels_is_as_unsure_as_it_is(n: int) -> None:
+    """The same point n times, with one label or with another: both are as probable as frequent."""
+    which = np.random.default_rng(n).random(n) < 0.4
+    X = sp.csr_matrix(np.tile(np.array([[1, 1, 0, 0]], np.float32), (n, 1)))
+    model = Joint().fit(X, np.stack([which, ~which], axis=1))
+    found = dict(model.predict_topk(X[:1], 2).row(0))
+    off = 3 * np.sqrt(0.25 / n)
+    assert abs(found[0] - which.mean()) < off and abs(found[1] - (~which).mean()) < off

@@ -78,7 +78,34 @@ def test_quality_by_hand(options: Options) -> None:
     quality, mixture = weighing.mixture()
     assert quality == pytest.approx((1 + 31 / 90) / 2)
     assert mixture.weights["says"] > 0
-    assert weighing.judged(mixture, {}) == HeldOut(30, {1: 100.0, 3: round(3100 / 90, 2)})
+    kept, judged, _ = weighing.finished(mixture, {})
+    assert judged == HeldOut(30, {1: 100.0, 3: round(3100 / 90, 2)})
+    assert kept == mixture, "so few points have one weight a part"
+
+
+@pytest.mark.parametrize("rare_apart", [True, False])
+def test_weights_depend_on_the_frequency_where_that_ranks_better(
+    options: Options, rare_apart: bool
+) -> None:
+    """One part tells the first half of the labels, one the other half; or both tell all."""
+    rng = np.random.default_rng(0)
+    n, n_labels = 2400, 10
+    share = np.linspace(-8, -2, n_labels)
+    one, other = rng.standard_normal((2, n, n_labels))
+    rare = (share < -5) if rare_apart else rng.random((n, n_labels)) < 0.5
+    odds = 4 * np.where(rare, one, other) - 2
+    Y = rng.random(odds.shape) < 1 / (1 + np.exp(-odds))
+    held = np.arange(n) < 1200
+    parts = {"one": Says(one[held]), "other": Says(other[held])}
+    parts["frequency"] = Says(np.tile(share, (1200, 1)))
+    opinions = dict.fromkeys(parts, Says.opinion)
+    weighing = of_every_label([trial(sp.csr_matrix(Y), held, options, **parts)], **opinions)
+    quality, mixture = weighing.mixture()
+    assert not mixture.interactions
+    kept, judged, _ = weighing.finished(mixture, {})
+    assert bool(kept.interactions) == rare_apart
+    mean = np.mean(list(judged.precision.values())) / 100
+    assert mean > quality + 0.1 if rare_apart else mean == pytest.approx(quality, abs=1e-4)
 
 
 def test_more_parts_are_weighed_with_the_others(options: Options) -> None:

@@ -147,8 +147,7 @@ def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:
                 if len(trials) == 1:
                     start[name] = climbed.last
     settings = {name: chosen[name] for name in plan.parts if name in chosen}
-    mixture = mixture or weighing.mixture()[1]
-    judged, promises = weighing.judged(mixture, more), weighing.promises(mixture, more)
+    mixture, judged, promises = weighing.finished(mixture or weighing.mixture()[1], more)
     return _Choice(settings, mixture, start, judged, promises)
 
 

@@ -2,10 +2,8 @@
 
 Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
 over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
-then calibrated, where there are enough pairs, by isotonic regression over bins: pairs of similar
-score share a bin, and a pair's probability is interpolated between the bins' shares of right
-labels. The first ranks are calibrated each by itself: of two pairs of the same score, the one that
-its point ranks first is right more often.
+then calibrated (`dxml.joint._calibration`); where there are few held-out points, by scores of
+regressions that did not see the point.
 """
 
 from __future__ import annotations
@@ -21,6 +19,14 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml._neighbors.voting import vote_pairs
+from dxml.joint._calibration import (
+    LEAST_RANKED,
+    NEVER,
+    RANKS,
+    calibrate,
+    lines_by_rank,
+    logistic_line,
+)
 from dxml.topk import TopK
 
 __all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", "fit_mixture"]
@@ -33,12 +39,8 @@ LEAST_INTERACTIONS = 100  # right pairs a weight, from which on weights depend o
 FREQUENCY = "frequency"  # the part whose scores are log frequencies of labels
 SHOWN = 10  # labels of a point that are weighed: those near the top
 ROUNDS = 3  # the labels near the top are those of the round before
-BINS = 20  # of the calibration
-BIN = 100  # pairs in one, at least; with fewer, what the regression says is taken as it is
-RANKS = (1, 2, 3, 5, 10)  # the last rank of each group that is calibrated by itself
-LEAST_RANKED = 500  # held-out points that such lines need
 FLOOR = 0.005  # of a share, before its log-odds are taken
-NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
+FOLDS = 5  # regressions that score few held-out points, each the points that it did not see
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Mixture:
     knots, shares : float32 arrays
         Mixed scores in rising order, and the share of right labels there.
     by_rank : tuple of (knots, shares)
-        The same for labels of each group of `RANKS`; empty where there are too few points.
+        The same for labels of each group of `RANKS`; empty where nothing was held out.
     interactions : dict of float32 arrays
         What a label's weights have more than `weights`, for each unit of its log frequency; empty
         where there are too few points.
@@ -186,7 +188,7 @@ def default_mixture(opinions: Mapping[str, Opinion]) -> Mixture:
         name: np.array([opinion.default_weight, *[0.0] * (opinion.size - 1)], dtype=np.float32)
         for name, opinion in opinions.items()
     }
-    return Mixture(weights, -1.0, *_logistic())
+    return Mixture(weights, -1.0, *logistic_line())
 
 
 def fit_mixture(
@@ -195,6 +197,8 @@ def fit_mixture(
     pairs: sp.csr_matrix,
     truth: sp.csr_matrix,
     known: npt.NDArray[np.bool_] | None = None,
+    *,
+    by_frequency: bool = False,
 ) -> Mixture:
     """Weigh the parts on held-out points.
 
@@ -209,13 +213,15 @@ def fit_mixture(
     known : bool array, one value for each stored pair, optional
         Pairs to learn from, all by default. A label that only held-out points carry is not known:
         that the parts say nothing of it would be held against them.
+    by_frequency : bool
+        Whether weights may depend on the log frequency of a label, which the part `FREQUENCY` says.
     """
     sizes = {name: opinions[name].size for name in said}
     matrix = _columns(said, sizes)
     right = _is_right(pairs, truth)
     known = np.ones(len(right), dtype=bool) if known is None else known
     default = default_mixture({name: opinions[name] for name in said})
-    if right[known].sum() < LEAST_POSITIVE or right[known].all():
+    if not right[known].any() or right[known].all():
         return default
     least = np.concatenate(
         [[opinions[name].least_spread] + [0.0] * (sizes[name] - 1) for name in sorted(said)]
@@ -225,24 +231,47 @@ def fit_mixture(
         shown = _shown(pairs, mixed, size)
         return shown[known[shown]]
 
-    shown = near_the_top(default.mix(said), SHOWN)
-    for _ in range(ROUNDS):
-        if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
-            shown = np.flatnonzero(known)
-        if FREQUENCY in said and right[shown].sum() >= LEAST_INTERACTIONS * matrix.shape[1]:
-            learnt = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
-        else:
-            weights, bias = _regress(matrix[shown], right[shown], least)
-            learnt = replace(default, weights=_by_name(weights, sizes), bias=bias)
-        mixed = learnt.mix(said)
-        shown = near_the_top(mixed, SHOWN)
+    few = truth.shape[0] < LEAST_RANKED
+    mixture, mixed = default, default.mix(said)
+    shown = near_the_top(mixed, SHOWN)
+    if right[known].sum() >= LEAST_POSITIVE:
+        for _ in range(ROUNDS):
+            if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
+                shown = np.flatnonzero(known)
+            enough = right[shown].sum() >= LEAST_INTERACTIONS * matrix.shape[1] and not few
+            if by_frequency and enough:
+                mixture = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
+            else:
+                weights, bias = _regress(matrix[shown], right[shown], least)
+                mixture = replace(default, weights=_by_name(weights, sizes), bias=bias)
+            mixed = mixture.mix(said)
+            seen, shown = shown, near_the_top(mixed, SHOWN)
+        if few:
+            mixed = _out_of_fold(matrix, right, pairs, seen, least, mixed)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
-    if len(shown) < BINS * BIN:
-        return learnt
-    knots, shares = _bins(mixed[shown], right[shown])
-    lines = _lines_by_rank(pairs, mixed, right, known)
-    return replace(learnt, knots=knots, shares=shares, by_rank=lines)
+    knots, shares = calibrate(mixed[shown], right[shown])
+    lines = lines_by_rank(pairs, mixed, right, known)
+    return replace(mixture, knots=knots, shares=shares, by_rank=lines)
+
+
+def _out_of_fold(
+    matrix: Floats,
+    right: npt.NDArray[np.bool_],
+    pairs: sp.csr_matrix,
+    seen: npt.NDArray[np.int64],
+    least: npt.NDArray[np.float64],
+    mixed: Floats,
+) -> Floats:
+    """Mixed scores of each point by the regression over the pairs of the other folds' points."""
+    found, fold = mixed.copy(), np.repeat(np.arange(pairs.shape[0]), np.diff(pairs.indptr)) % FOLDS
+    for each in range(FOLDS):
+        others = seen[fold[seen] != each]
+        if right[others].any() and not right[others].all():
+            weights, bias = _regress(matrix[others], right[others], least)
+            own = fold == each
+            found[own] = _weighed(matrix[own], weights, bias)
+    return found
 
 
 def _sizes(by_name: Mapping[str, Floats]) -> dict[str, int]:
@@ -334,7 +363,7 @@ def _regress_interactions(
     return Mixture(
         _by_name(weights - np.float32(middle) * interactions, sizes),
         bias,
-        *_logistic(),
+        *logistic_line(),
         interactions=_by_name(interactions, sizes),
         span=(float(frequency.min()), float(frequency.max())),
     )
@@ -359,58 +388,3 @@ def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int
         if stop > start
     ]
     return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
-
-
-def _lines_by_rank(
-    pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
-) -> tuple[tuple[Floats, Floats], ...]:
-    """The calibration of each group of ranks, as far as there are enough points."""
-    rows = [
-        _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
-        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
-    ]
-    rows = [row for row in rows if len(row) and known[row[0]]]
-    lines, first = [], 0
-    if len(rows) < LEAST_RANKED:
-        return ()
-    for last in RANKS:
-        group = np.concatenate([row[first:last] for row in rows])
-        group = group[known[group]]
-        if len(group) < LEAST_RANKED:
-            break
-        lines.append(_bins(mixed[group], right[group], min(BINS, len(group) // BIN)))
-        first = last
-    return tuple(lines)
-
-
-def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
-    """Places of the best scores of a row that begins at `start`, best first."""
-    depth = min(RANKS[-1], len(scores))
-    if not depth:
-        return np.empty(0, dtype=np.int64)
-    best = np.argpartition(-scores, depth - 1)[:depth]
-    return start + best[np.argsort(-scores[best], kind="stable")]
-
-
-def _logistic() -> tuple[Floats, Floats]:
-    """The calibration of a mixed score that is a logit: the logistic function."""
-    knots = np.linspace(-6, 6, 25, dtype=np.float32)
-    return knots, (1 / (1 + np.exp(-knots))).astype(np.float32)
-
-
-def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:
-    """Knots of the calibration: bins of scores, and shares of right pairs that never fall."""
-    from sklearn.isotonic import isotonic_regression
-
-    order = np.argsort(mixed, kind="stable")
-    bins = np.array_split(order, n_bins)
-    knots = np.array([mixed[part].mean() for part in bins])
-    shares = isotonic_regression(
-        np.array([right[part].mean() for part in bins]),
-        sample_weight=np.array([len(part) for part in bins], dtype=np.float64),
-    )
-    ends = (2 * mixed[order[0]] - knots[0] - 1, 2 * mixed[order[-1]] - knots[-1] + 1)
-    last = shares[-1] + (1 - shares[-1]) / 2
-    knots = np.concatenate([[ends[0]], knots, [ends[1]]])
-    shares = np.concatenate([[shares[0] / 2], shares, [last]])
-    return knots.astype(np.float32), shares.astype(np.float32)

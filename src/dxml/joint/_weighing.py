@@ -79,35 +79,100 @@ class Weighing:
 
     def mixture(self, more: Mapping[str, Sequence[Part]] | None = None) -> tuple[float, Mixture]:
         """Quality and mixture of the parts, with more of them: by name, one a trial."""
-        together = self._together(more)
-        mixture = fit_mixture(together, self._opinions, self._pairs, self._truth, self._known)
-        return mean_precision(self._truth, self._ranking(mixture, together)), mixture
+        every = self._every(more)
+        mixture = every.mixture(self._opinions)
+        return every.quality(mixture), mixture
 
-    def judged(self, mixture: Mixture, more: Mapping[str, Sequence[Part]]) -> HeldOut:
-        """How well a mixture ranks the held-out points."""
-        ranking = self._ranking(mixture, self._together(more))
-        found = 100 * precision_at_k(self._truth, ranking, ranking.k)
-        scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
-        return HeldOut(self._truth.shape[0], scores)
+    def finished(
+        self, mixture: Mixture, more: Mapping[str, Sequence[Part]]
+    ) -> tuple[Mixture, HeldOut, Promises]:
+        """The mixture that is kept, how well it ranks, and what can be promised of it.
 
-    def promises(self, mixture: Mixture, more: Mapping[str, Sequence[Part]]) -> Promises:
-        """What can be promised of the labels above a threshold."""
-        ranking = self._ranking(mixture, self._together(more), DEPTH)
-        return count_promises(self._truth, TopK(ranking.indices, mixture.ranked(ranking.scores)))
+        Its weights depend on the frequency of a label where that ranks points better which did not
+        take part in weighing: each half of the held-out points is asked by the other's weights.
+        """
+        every = self._every(more)
+        halves = np.arange(every.n_points) % 2
+        plain, by_frequency = (
+            sum(
+                every.rows(halves != half).quality(
+                    every.rows(halves == half).mixture(self._opinions, by_frequency=depend)
+                )
+                for half in (0, 1)
+            )
+            for depend in (False, True)
+        )
+        if by_frequency > plain:
+            mixture = every.mixture(self._opinions, by_frequency=True)
+        return mixture, every.judged(mixture), every.promises(mixture)
 
-    def _together(self, more: Mapping[str, Sequence[Part]] | None) -> dict[str, Floats]:
+    def _every(self, more: Mapping[str, Sequence[Part]] | None) -> _Asked:
         said = [dict(each) for each in self._said]
         for name, parts in (more or {}).items():
             for each, part, query in zip(said, parts, self._queries, strict=True):
                 each[name] = part.scores(query)
-        return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+        together = {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+        return _Asked(self._pairs, self._truth, self._known, self._tie_order, together)
 
-    def _ranking(self, mixture: Mixture, together: Mapping[str, Floats], depth: int = 5) -> TopK:
-        pairs = self._pairs
-        mixed = mixture.mix(together)
-        mixed[~self._known] = NEVER
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Held-out points, their candidate labels, and what the parts say of these.
+
+    Attributes
+    ----------
+    pairs, truth : csr_matrix of shape (n_points, n_labels)
+    known : bool array, one value for each stored pair
+        Whether points that were learnt from carry the label.
+    tie_order : int32 array of shape (n_labels,)
+    said : dict of float32 arrays, one row for each stored pair
+    """
+
+    pairs: sp.csr_matrix
+    truth: sp.csr_matrix
+    known: npt.NDArray[np.bool_]
+    tie_order: npt.NDArray[np.int32]
+    said: Mapping[str, Floats]
+
+    @property
+    def n_points(self) -> int:
+        return int(self.pairs.shape[0])
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> _Asked:
+        """Some of the points."""
+        own = np.repeat(kept, np.diff(self.pairs.indptr))
+        said = {name: scores[own] for name, scores in self.said.items()}
+        pairs, truth = self.pairs[kept], self.truth[kept]
+        return _Asked(pairs, truth, self.known[own], self.tie_order, said)
+
+    def mixture(self, opinions: Mapping[str, Opinion], *, by_frequency: bool = False) -> Mixture:
+        """The parts weighed on these points."""
+        return fit_mixture(
+            self.said, opinions, self.pairs, self.truth, self.known, by_frequency=by_frequency
+        )
+
+    def quality(self, mixture: Mixture) -> float:
+        """How well a mixture ranks."""
+        return mean_precision(self.truth, self.ranking(mixture))
+
+    def judged(self, mixture: Mixture) -> HeldOut:
+        """How well a mixture ranks, in the field's measures."""
+        ranking = self.ranking(mixture)
+        found = 100 * precision_at_k(self.truth, ranking, ranking.k)
+        scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
+        return HeldOut(self.n_points, scores)
+
+    def promises(self, mixture: Mixture) -> Promises:
+        """What can be promised of the labels above a threshold."""
+        ranking = self.ranking(mixture, DEPTH)
+        return count_promises(self.truth, TopK(ranking.indices, mixture.ranked(ranking.scores)))
+
+    def ranking(self, mixture: Mixture, depth: int = 5) -> TopK:
+        """The best candidates of each point, by mixed score."""
+        pairs, mixed = self.pairs, mixture.mix(self.said)
+        mixed[~self.known] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
-        return topk_from_csr(scored, min(depth, pairs.shape[1]), self._tie_order)
+        return topk_from_csr(scored, min(depth, pairs.shape[1]), self.tie_order)
 
 
 def climb(

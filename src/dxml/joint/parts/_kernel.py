@@ -38,6 +38,7 @@ __all__ = ["KernelPart"]
 Floats = npt.NDArray[np.float32]
 VOTES: dict[Precision, Precision] = {"float32": "float32", "float16": "float16", "int8": "float16"}
 """Precision of the votes in a model of each precision: in 8 bits they lose a point of P@3."""
+MOST_MOVED = 0.05  # sum of a label's rounding errors: what they move its scores by, at most
 CHOICE_POINTS = {"cpu": 5_000, "cuda": 10_000}  # on which the kernel is chosen, at most
 NEAREST = 50  # known points around a new one, whose votes it may change
 INVOLVED = 1000  # known points whose votes may change in one lesson
@@ -155,7 +156,7 @@ class KernelPart(Part):
         return self if planned is None else type(self).fit(task, self.settings)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
-        arrays = pack("kernel.votes", self.vote.votes, VOTES[precision])
+        arrays = _packed("kernel.votes", self.vote.votes, precision)
         if self.vote.relations is not None:
             arrays |= pack("kernel.relations", self.vote.relations, VOTES[precision])
             # Labels that were learnt later are related to none.
@@ -185,9 +186,20 @@ def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
     return points.toarray() if is_dense(points) else points
 
 
+def _packed(name: str, votes: Floats, precision: Precision) -> Named:
+    """Votes as they are saved: in 32 bits where rounding errors would add up.
+
+    Points that are the same and carry other labels have large votes that cancel out; those of one
+    sign are all rounded the same way.
+    """
+    packed = pack(name, votes, VOTES[precision])
+    moved = (unpack(name, packed) - votes).sum(axis=0, dtype=np.float64)
+    return packed if np.abs(moved).max(initial=0) <= MOST_MOVED else {name: votes}
+
+
 def _rounded(votes: Floats, precision: Precision) -> Floats:
     """As they will be read from a saved model."""
-    return unpack("votes", pack("votes", votes, VOTES[precision]))
+    return unpack("votes", _packed("votes", votes, precision))
 
 
 def _involved(lesson: Lesson) -> npt.NDArray[np.int64]:

@@ -1,0 +1,104 @@
+"""Mixed scores of held-out points → lines from a score to a probability.
+
+Where there are enough pairs a line is an isotonic regression over bins: pairs of similar score
+share a bin, and a probability is interpolated between the bins' shares of right labels. Where there
+are fewer it is a logistic function (Platt, 1999) whose slope and place are held near what the
+mixture says by itself. The first ranks have lines of their own: of two pairs of the same score, the
+one that its point ranks first is right more often.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["LEAST_RANKED", "NEVER", "RANKS", "calibrate", "lines_by_rank", "logistic_line"]
+
+Floats = npt.NDArray[np.float32]
+Line = tuple[Floats, Floats]
+"""Knots, in rising order, and the share of right labels there."""
+BINS = 20
+BIN = 100  # pairs in one, at least
+RANKS = (1, 2, 3, 5, 10)  # the last rank of each group that is calibrated by itself
+LEAST_RANKED = 500  # held-out points from which on the lines of ranks are bins
+SLOPE, PLACE = 4.0, 0.25  # how firmly a logistic line is held: one over the prior's variance
+NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
+
+
+def calibrate(mixed: Floats, right: npt.NDArray[np.bool_]) -> Line:
+    """One line for pairs of all ranks."""
+    return _bins(mixed, right) if len(mixed) >= BINS * BIN else _smooth(mixed, right)
+
+
+def logistic_line(slope: float = 1.0, place: float = 0.0) -> Line:
+    """The logistic function of slope · score + place; of a score that is a logit: 1 and 0."""
+    knots = np.linspace(-8, 8, 41)
+    ends = (knots - place) / slope
+    return ends.astype(np.float32), (1 / (1 + np.exp(-knots))).astype(np.float32)
+
+
+def lines_by_rank(
+    pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+) -> tuple[Line, ...]:
+    """The line of each group of ranks, as far as there are pairs."""
+    rows = [
+        _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
+        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
+    ]
+    rows = [row for row in rows if len(row) and known[row[0]]]
+    lines, first = [], 0
+    for last in RANKS:
+        groups = [row[first:last] for row in rows]
+        group = np.concatenate(groups) if groups else np.empty(0, dtype=np.int64)
+        group = group[known[group]]
+        if not len(group) or (len(rows) >= LEAST_RANKED > len(group)):
+            break
+        if len(rows) >= LEAST_RANKED:
+            lines.append(_bins(mixed[group], right[group], min(BINS, len(group) // BIN)))
+        else:
+            lines.append(_smooth(mixed[group], right[group]))
+        first = last
+    return tuple(lines)
+
+
+def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
+    """Places of the best scores of a row that begins at `start`, best first."""
+    depth = min(RANKS[-1], len(scores))
+    if not depth:
+        return np.empty(0, dtype=np.int64)
+    best = np.argpartition(-scores, depth - 1)[:depth]
+    return start + best[np.argsort(-scores[best], kind="stable")]
+
+
+def _smooth(mixed: Floats, right: npt.NDArray[np.bool_]) -> Line:
+    """The logistic line of the highest likelihood times its prior, by Newton's method."""
+    z, goal = mixed.astype(np.float64), right.astype(np.float64)
+    columns = np.stack([z, np.ones_like(z)])
+    held, found = np.diag([SLOPE, PLACE]), np.array([1.0, 0.0])
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-np.clip(found @ columns, -30, 30)))
+        slope = columns @ (p - goal) + held @ (found - [1.0, 0.0])
+        step = np.linalg.solve((columns * (p * (1 - p))) @ columns.T + held, slope)
+        found = found - step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-6:
+            break
+    return logistic_line(max(float(found[0]), 0.05), float(found[1]))
+
+
+def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:
+    """Knots of the calibration: bins of scores, and shares of right pairs that never fall."""
+    from sklearn.isotonic import isotonic_regression
+
+    order = np.argsort(mixed, kind="stable")
+    bins = np.array_split(order, n_bins)
+    knots = np.array([mixed[part].mean() for part in bins])
+    shares = isotonic_regression(
+        np.array([right[part].mean() for part in bins]),
+        sample_weight=np.array([len(part) for part in bins], dtype=np.float64),
+    )
+    ends = (2 * mixed[order[0]] - knots[0] - 1, 2 * mixed[order[-1]] - knots[-1] + 1)
+    last = shares[-1] + (1 - shares[-1]) / 2
+    knots = np.concatenate([[ends[0]], knots, [ends[1]]])
+    shares = np.concatenate([[shares[0] / 2], shares, [last]])
+    return knots.astype(np.float32), shares.astype(np.float32)

@@ -1,0 +1,70 @@
+"""benchmarks/calibration.py: the other calibrations, and a run on a table that is made up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "calibration.py"
+spec = spec_from_file_location("calibration", SCRIPT)
+assert spec is not None and spec.loader is not None
+calibration = module_from_spec(spec)
+spec.loader.exec_module(calibration)
+
+
+@pytest.mark.parametrize("name", list(calibration.OTHERS))
+def test_each_calibration_mends_scores_that_are_too_sure(name: str) -> None:
+    """Logits that are twice what they should be."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 1.5, 6000)
+    right = rng.random(6000) < 1 / (1 + np.exp(-z))
+    said = 1 / (1 + np.exp(-2 * z))
+    mend = calibration.OTHERS[name](said[:3000], right[:3000])
+    assert calibration._gap(said[3000:], right[3000:]) > 0.07
+    assert calibration._gap(mend(said[3000:]), right[3000:]) < 0.04
+
+
+def test_venn_abers_by_hand() -> None:
+    """Of one score two are right and one is wrong: 2/4 with the point wrong, 3/4 with it right."""
+    found = calibration.venn_abers(np.full(3, 0.5), np.array([True, False, True]))
+    assert found(np.array([0.5]))[0] == pytest.approx(0.75 / (1 - 0.5 + 0.75), abs=1e-6)
+
+
+def test_other_sources_are_whole_clusters() -> None:
+    """Sixty clusters far from one another: none is on both sides."""
+    rng = np.random.default_rng(0)
+    which = np.repeat(np.arange(60), 20)
+    X = sp.csr_matrix((np.eye(60)[which] + rng.normal(0, 1e-3, (1200, 60))).astype(np.float32))
+    chosen = calibration.other_sources(X, 300, rng)
+    assert 100 < len(chosen) <= 360
+    both = set(which[chosen]) & set(np.delete(which, chosen))
+    assert len(both) <= 2
+
+
+def test_rows_are_stored_with_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 6, (240, 3))
+    rows = [{"text": " ".join(f"word{i}x" for i in row), "labels": [f"l{row[0]}"]} for row in words]
+    table, out = tmp_path / "a-train.jsonl", tmp_path / "out.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    monkeypatch.setattr(calibration, "FEW", (20,))
+    monkeypatch.setattr(calibration, "DRAWS", 2)
+    told = ["x", str(table), "--cases", "chance,20", "--results", str(out)]
+    monkeypatch.setattr(sys, "argv", told)
+    calibration.main()
+    stored = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    names = ["joint", "none", *calibration.OTHERS]
+    assert [row["calibration"] for row in stored] == [*names, "joint"]
+    first, last = stored[0], stored[-1]
+    assert first["ranked"] == 60 and 0 < first["noise@1"] < 20 and 0 <= first["ECE@5"] <= 100
+    assert sum(row[0] for row in first["curve"]) == 5 * 60
+    assert last["case"] == "20" and last["draws"] == 2 and last["learnt"] == 20
+    assert all({"machine", "threads", "commit", "command"} <= row.keys() for row in stored)
