@@ -80,3 +80,20 @@ def test_arrays_round_trip() -> None:
     )
     queries = sphere(5, 3, 11)
     assert np.array_equal(again.search(queries, 4)[0], index.search(queries, 4)[0])
+
+
+def test_points_that_come_later_are_found_in_the_nearest_cell() -> None:
+    points, later, queries = sphere(60, 4, 0), sphere(25, 4, 1), sphere(20, 4, 2)
+    built = PartitionedIndex.build(points, 5, np.random.default_rng(0))
+    grown = built.with_points(later)
+    both = np.concatenate([points, later])
+    assert np.array_equal(grown.centres, built.centres)
+    found, _ = grown.search(queries, 6, n_probe=5)
+    assert found.tolist() == [brute_force(both, query, 6) for query in queries]
+    cell = np.repeat(np.arange(5), np.diff(grown.starts))[np.argsort(grown.ids)]
+    gaps = np.square(later[:, None] - built.centres).sum(axis=2)
+    assert cell[60:].tolist() == gaps.argmin(axis=1).tolist()
+    assert (
+        cell[:60].tolist()
+        == np.repeat(np.arange(5), np.diff(built.starts))[np.argsort(built.ids)].tolist()
+    )

@@ -28,7 +28,7 @@ from dxml._core.validation import (
 )
 from dxml.exceptions import DataFormatError
 
-__all__ = ["Target", "as_values", "encode_target", "names_in", "read_target"]
+__all__ = ["Target", "as_values", "encode_target", "grown_labels", "names_in", "read_target"]
 
 Form = Literal["sparse", "dense", "lists", "values"]
 """A 0/1 matrix of either kind, lists of labels, or one label a point."""
@@ -191,3 +191,29 @@ def _checked(values: Names) -> Names:
 
 def _dense(matrix: Any) -> Target:
     return Target("dense", np.asarray(matrix).dtype.name)
+
+
+def grown_labels(
+    Y: Any, n_points: int, n_labels: int, names: Names | None
+) -> tuple[sp.csr_matrix, Names | None]:
+    """Labels of new points in the columns of a model and new ones after them; the names of all."""
+    if names is not None:
+        new = sorted(names_in(Y) - set(names.tolist()))
+        names = np.asarray([*names.tolist(), *new])
+        Y = encode_target(Y, names)
+    labels, unknown = check_labels(Y, n_labels if names is None else len(names))
+    if unknown is not None or labels.shape[1] < n_labels:
+        raise DataFormatError(
+            f"Y must have the {n_labels} labels of the model, and may have more, "
+            f"got {labels.shape[1]}{'' if unknown is None else ' by name'}."
+        )
+    if names is not None and labels.shape[1] > len(names):
+        raise DataFormatError(
+            f"the {len(names)} labels of this model have names, and new ones need them too, "
+            f"got a matrix of {labels.shape[1]} columns. Give lists of names."
+        )
+    if labels.shape[0] != n_points:
+        raise DataFormatError(
+            f"X and Y must have equally many rows, got {n_points} and {labels.shape[0]}."
+        )
+    return labels, names

@@ -106,6 +106,16 @@ class PartitionedIndex:
         starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_partitions))])
         return cls(centres, points[order], order, starts.astype(np.int64))
 
+    def with_points(self, points: Floats) -> PartitionedIndex:
+        """With more points, each in its nearest cell; their rows are those after all others."""
+        cells = np.repeat(np.arange(self.n_partitions), np.diff(self.starts))
+        cells = np.concatenate([cells, nearest_centre(points, self.centres)[0]])
+        ids = np.concatenate([self.ids, len(self.ids) + np.arange(len(points), dtype=np.int32)])
+        order = np.argsort(cells, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=self.n_partitions))])
+        both = np.concatenate([self.points, points])[order]
+        return PartitionedIndex(self.centres, both, ids[order], starts.astype(np.int64))
+
     @property
     def n_partitions(self) -> int:
         return len(self.centres)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.targets import encode_target, names_in
-from dxml._core.validation import check_labels
+from dxml._core.targets import grown_labels
 from dxml._deep.texts import Texts
 from dxml._deep.vectors import VectorRows
 from dxml.exceptions import DataFormatError
@@ -88,12 +87,7 @@ class Teachable(Answering):
         if not hasattr(self, "n_labels_"):
             return self.fit(X, Y, texts=texts, label_texts=label_texts)
         features = self._checked(X)
-        labels, names = self._grown_labels(Y)
-        if features.shape[0] != labels.shape[0]:
-            raise DataFormatError(
-                f"X and Y must have equally many rows, got {features.shape[0]} and "
-                f"{labels.shape[0]}."
-            )
+        labels, names = grown_labels(Y, features.shape[0], self.n_labels_, self.label_names_)
         if features.shape[0]:
             rows = self.scaler_.transform(features)
             read, new = self._read(texts), self._read_tokens(label_texts)
@@ -238,26 +232,6 @@ class Teachable(Answering):
         if len(outside):
             raise DataFormatError(f"there is no point {outside[0]} in {self.n_samples_} points.")
         return found
-
-    def _grown_labels(self, Y: Any) -> tuple[sp.csr_matrix, npt.NDArray[Any] | None]:
-        """Labels in this model's columns and new ones after them, and the names of all."""
-        names = self.label_names_
-        if names is not None:
-            new = sorted(names_in(Y) - set(names.tolist()))
-            names = np.asarray([*names.tolist(), *new])
-            Y = encode_target(Y, names)
-        labels, unknown = check_labels(Y, self.n_labels_ if names is None else len(names))
-        if unknown is not None or labels.shape[1] < self.n_labels_:
-            raise DataFormatError(
-                f"Y must have the {self.n_labels_} labels of the model, and may have more, "
-                f"got {labels.shape[1]}{'' if unknown is None else ' by name'}."
-            )
-        if names is not None and labels.shape[1] > len(names):
-            raise DataFormatError(
-                f"the {len(names)} labels of this model have names, and new ones need them too, "
-                f"got a matrix of {labels.shape[1]} columns. Give lists of names."
-            )
-        return labels, names
 
 
 def _known_texts(ensemble: Ensemble) -> Texts | None:

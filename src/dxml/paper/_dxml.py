@@ -20,6 +20,7 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.storage import pack_csr
+from dxml._core.targets import grown_labels
 from dxml._label_graph.graph import label_graph, read_graph
 from dxml._label_graph.walks import random_walks, random_walks_on_points
 from dxml._neighbors.index import PartitionedIndex, check_partitions
@@ -28,6 +29,7 @@ from dxml.base import Classifier
 from dxml.exceptions import DataFormatError
 from dxml.metrics import mean_precision
 from dxml.paper._encoder import Activation, FeatureEncoder
+from dxml.paper._growing import new_label_vectors
 from dxml.paper._losses import LossName
 from dxml.paper._text_encoder import (
     TextPointEncoder,
@@ -36,7 +38,7 @@ from dxml.paper._text_encoder import (
     read_texts,
 )
 from dxml.progress import SILENT, Progress
-from dxml.topk import TopK
+from dxml.topk import TopK, tie_order
 
 __all__ = ["DXML", "mean_label_vectors"]
 
@@ -110,6 +112,10 @@ class DXML(Classifier):
     )
     former_names: ClassVar[Mapping[str, str]] = {"negatives": "n_negatives"}
     curve: ClassVar[tuple[str, str] | None] = ("epoch", "mean training loss of the encoder")
+
+    label_vectors_: Floats
+    train_labels_: sp.csr_matrix
+    index_: PartitionedIndex
 
     def __init__(
         self,
@@ -250,6 +256,45 @@ class DXML(Classifier):
 
         return self._fit_by(fit, X, Y, progress)
 
+    def partial_fit(
+        self, X: Any, Y: Any, *, classes: Any = None, texts: Sequence[str] | None = None
+    ) -> Self:
+        """Learn from more points without training anew, as section 5.2 of the paper has it.
+
+        The trained network embeds them and they vote from the nearest partition. New labels are
+        predicted at once. The network, the partitions and k stay what they are.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix or array of shape (n_new, n_features)
+        Y : 0/1 indicator of shape (n_new, n_labels or more), or a list of label lists
+            Columns, ids or names that the model does not know are new labels.
+        classes : ignored
+            scikit-learn's tools give it; labels may be new at any time.
+        texts : sequence of str, optional
+            The new points' texts, for a model with a text encoder.
+        """
+        if not hasattr(self, "n_labels_"):
+            return self.fit(X, Y, texts=texts)
+        features = self._checked(X)
+        labels, names = grown_labels(Y, features.shape[0], self.n_labels_, self.label_names_)
+        labelled = np.diff(labels.indptr) > 0
+        embedded = self._embed(features, texts)[labelled]
+        Y = labels[labelled]
+        more = new_label_vectors(self.label_vectors_, Y, embedded)
+        known = self.train_labels_.copy()
+        known.resize(known.shape[0], labels.shape[1])
+        self.index_ = self.index_.with_points(embedded)
+        self.train_labels_ = sp.csr_matrix(sp.vstack([known, Y], format="csr"))
+        self.label_vectors_ = np.concatenate([self.label_vectors_, more])
+        self.n_samples_, self.n_labels_ = self.n_samples_ + features.shape[0], labels.shape[1]
+        self.label_names_ = names
+        self.label_frequency_ = np.bincount(
+            self.train_labels_.indices, minlength=self.n_labels_
+        ).astype(np.int64)
+        self._tie_place = tie_order(self.label_frequency_)
+        return self
+
     def predict_topk(
         self,
         X: Any,
@@ -297,13 +342,17 @@ class DXML(Classifier):
         return self._rank_texts(X, k, None)
 
     def _rank_texts(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
-        device, f_x = resolve_device(self.device), self.encoder_
-        if isinstance(f_x, TextPointEncoder):
-            points = f_x.embed(f_x.read(_checked(texts, X)), device)
-        else:
-            points = f_x.embed(self.scaler_.transform(X), device)
+        points = self._embed(X, texts)
+        device = resolve_device(self.device)
         neighbours, _ = self.index_.search(points, self.n_neighbors_, self.n_probe, device)
         return self._vote(neighbours, self.train_labels_, k)
+
+    def _embed(self, X: sp.csr_matrix, texts: Sequence[str] | None) -> Floats:
+        """f_x of checked rows."""
+        device, f_x = resolve_device(self.device), self.encoder_
+        if isinstance(f_x, TextPointEncoder):
+            return f_x.embed(f_x.read(_checked(texts, X)), device)
+        return f_x.embed(self.scaler_.transform(X), device)
 
     def _embed_labels(self, Y: sp.csr_matrix, progress: Progress) -> Floats:
         """V: Algorithm 1, lines 1 and 2."""

@@ -1,0 +1,105 @@
+"""DXML that learns part of the points later, beside DXML trained anew: accuracy and time.
+
+    DXML_DATA=folder python benchmarks/incremental.py bibtex delicious --splits 1 2 3
+
+Section 5.2 of the paper says that DXML learns incrementally and gives no figures. Two cases:
+``points``: half of the training points, drawn at random, are trained on and the others are
+added; ``labels``: all points that carry one of a tenth of the labels come later, and the
+model hears of these labels only then. Points are added 500 at a time. Each case has three rows:
+the model of the first part, the same after the others were added, and a model trained anew on
+all points. Every row is added to benchmarks/results/incremental.jsonl as it comes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dxml._core.threads import n_threads
+from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.data import Dataset, load_dataset
+from dxml.metrics import precision_at_k
+from dxml.paper import DXML
+
+RESULTS = Path(__file__).parent / "results" / "incremental.jsonl"
+BLOCK = 500
+
+Rows = npt.NDArray[np.int64]
+
+
+def parts(data: Dataset, case: str, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Points that come first and later, and the labels in the order in which they become known."""
+    rng = np.random.default_rng(seed)
+    n, n_labels = data.Y.shape
+    if case == "points":
+        order = rng.permutation(n)
+        return np.sort(order[: n // 2]), np.sort(order[n // 2 :]), np.arange(n_labels)
+    labels = rng.permutation(n_labels)
+    hidden = labels[: max(1, n_labels // 10)]
+    later = np.asarray(data.Y[:, hidden].sum(axis=1)).ravel() > 0
+    return np.flatnonzero(~later), np.flatnonzero(later), np.setdiff1d(labels, hidden)
+
+
+def measure(train: Dataset, test: Dataset, case: str, settings: dict[str, Any]) -> list[Any]:
+    """The rows of one case on one split."""
+    first, later, known = parts(train, case, seed=0)
+    order = np.concatenate([known, np.setdiff1d(np.arange(train.Y.shape[1]), known)])
+    Y, truth = train.Y[:, order], test.Y[:, order]
+    rows = []
+
+    def store(name: str, model: DXML, learnt: int, begun: float) -> None:
+        seconds = time.perf_counter() - begun
+        own = truth[:, : model.n_labels_]  # what it does not know yet cannot be right
+        scores = 100 * precision_at_k(own, model.predict_topk(test.X, 5), 5)
+        told = {f"P@{k}": round(float(scores[k - 1]), 2) for k in (1, 3, 5)}
+        rows.append({"model": name, "learnt": learnt, **told, "seconds": round(seconds, 3)})
+
+    begun = time.perf_counter()
+    model = DXML(**settings).fit(train.X[first], Y[first][:, : len(known)])
+    store("first part", model, len(first), begun)
+    begun = time.perf_counter()
+    for start in range(0, len(later), BLOCK):
+        block = later[start : start + BLOCK]
+        model.partial_fit(train.X[block], Y[block])
+    store("added", model, train.Y.shape[0], begun)
+    begun = time.perf_counter()
+    anew = DXML(**settings).fit(train.X, Y)
+    store("anew", anew, train.Y.shape[0], begun)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--splits", type=int, nargs="+", default=[1])
+    parser.add_argument("--cases", nargs="+", default=["points", "labels"])
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    asked = parser.parse_args()
+    where = {
+        "command": " ".join(["python", *sys.argv]),
+        "machine": describe_machine(),
+        "threads": n_threads(),
+        "commit": commit(),
+        "versions": describe_versions(),
+    }
+    for name in asked.data:
+        for split in asked.splits:
+            train, test = (load_dataset(name, part, split) for part in ("train", "test"))
+            for case in asked.cases:
+                for row in measure(train, test, case, {"epochs": asked.epochs}):
+                    told = {"data": name, "split": split, "case": case, **row}
+                    print(*(f"{k} {v}" for k, v in told.items()), flush=True)
+                    with asked.results.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({**told, **where}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
