@@ -16,6 +16,9 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Benchmarks: run experiments, make the page.", no_args_is_help=True)
 
+NO_EXPERIMENT = typer.Argument(
+    None, metavar="[FILE_OR_NAME]", help="An experiment; not with [bold]--method[/bold]."
+)
 EXPERIMENT = typer.Argument(
     ..., metavar="FILE_OR_NAME", help="A TOML file, or a name of [bold]dxml bench list[/bold]."
 )
@@ -26,7 +29,16 @@ RESULTS = typer.Option(
 
 @app.command()
 def run(
-    experiment: str = EXPERIMENT,
+    experiment: str | None = NO_EXPERIMENT,
+    method: list[str] = typer.Option(
+        [], "--method", metavar="NAME_OR_FILE", help="A method, or adapter.py of your own; several."
+    ),
+    data: list[str] = typer.Option(
+        [], "--data", metavar="NAME_OR_FILE", help="Data by name, or set.toml of your own; several."
+    ),
+    name: str = typer.Option(
+        "own", "--name", metavar="NAME", help="What to call such an experiment."
+    ),
     jobs: int = typer.Option(1, "--jobs", "-j", metavar="N", min=1, help="Runs at once."),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,
@@ -40,11 +52,15 @@ def run(
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
     quiet: bool = QUIET,
 ) -> None:
-    """Do the runs that are not stored yet, then score and sum up all."""
+    """Do the runs that are not stored yet, then score and sum up all.
+
+    Without an experiment, every --method is run on every --data. A method may be
+    a file of your own: docs/guide/board.md says what is in it.
+    """
     from dxml._cli._output import check_folder
     from dxml.bench._results import Store
     from dxml.bench._runner import run_experiment, to_do
-    from dxml.bench._spec import find_experiment
+    from dxml.bench._spec import find_experiment, own_experiment
     from dxml.bench._summary import write_summary
     from dxml.bench._worker import Settings
     from dxml.exceptions import ParameterError, did_you_mean
@@ -53,7 +69,13 @@ def run(
     if device not in devices:
         raise ParameterError(f"unknown device {device!r}{did_you_mean(device, devices)}")
     check_folder(results)
-    chosen, store = find_experiment(experiment), Store(results)
+    if experiment is None and method and data:
+        chosen = own_experiment(name, method, data)
+    elif experiment is not None and not method and not data:
+        chosen = find_experiment(experiment)
+    else:
+        raise ParameterError("give an experiment, or --method and --data.")
+    store = Store(results)
     again = {"retry_failed": retry_failed, "rerun": rerun}
     new, total = len(to_do(chosen, store, only=only, **again)), len(chosen.runs)
     if not quiet:

@@ -9,6 +9,7 @@ from typing import Any
 from dxml.bench import _markdown as md
 from dxml.bench import _plots as plots
 from dxml.bench import _tables as tables
+from dxml.bench._board import write_board
 from dxml.bench._published import LARGE, SMALL, Published, load_published
 from dxml.bench._scoring import KS
 from dxml.bench._summary import Row, load_rows, load_summaries
@@ -31,7 +32,7 @@ _TWINS = (
 def write_report(
     results: Path, output: Path, *, experiment: str | None = None, with_plots: bool = True
 ) -> Path:
-    """Write the page, and its figures, from the summaries in `results` alone.
+    """Write the page, its figures and the board, from the summaries in `results` alone.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ def write_report(
     text = render(summaries, notes.read_text("utf-8") if notes.is_file() else "")
     page = output / PAGE
     page.write_text(text, "utf-8")
+    if experiment is None:
+        write_board(summaries, output)
     return page
 
 

@@ -3,6 +3,7 @@
 ``bibtex`` is registered; ``planted:n_samples=600,n_features=200,n_labels=30`` and
 ``twin:eurlex-4k,share=0.1`` are generated. Of generated data the split number seeds the cut.
 A twin has as many training and test points as its original, unless ``n_samples`` says otherwise.
+``mine.toml`` is a file that says where the data are (`dxml.bench._own_data`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
+from dxml.bench._own_data import is_own_data, read_own_data
 from dxml.data import (
     Dataset,
     load_dataset,
@@ -71,7 +73,9 @@ def _parse(recipe: str) -> tuple[str, dict[str, Any]]:
 
 def check_source(name: str) -> None:
     """Raise the error that `load_parts` would raise for a name that means nothing."""
-    if ":" in name:
+    if is_own_data(name):
+        read_own_data(name)
+    elif ":" in name:
         _parse(name)
     else:
         lookup(name)
@@ -79,7 +83,7 @@ def check_source(name: str) -> None:
 
 def n_splits(name: str) -> int:
     """Splits that ``splits = "all"`` stands for."""
-    return 1 if ":" in name else lookup(name).n_splits
+    return 1 if ":" in name or is_own_data(name) else lookup(name).n_splits
 
 
 def _generate(recipe: str, split: int) -> tuple[Dataset, Dataset]:
@@ -99,7 +103,9 @@ def load_parts(name: str, split: int, part: Part = "test") -> tuple[Dataset, Dat
 
     With part "validation" both come from the training part: the test part is never read.
     """
-    if ":" in name:
+    if is_own_data(name):
+        train, test = read_own_data(name).load()
+    elif ":" in name:
         train, test = _generate(name, split)
     else:
         train = load_dataset(name, "train", split)
@@ -111,6 +117,8 @@ def load_parts(name: str, split: int, part: Part = "test") -> tuple[Dataset, Dat
 
 def load_text_parts(name: str, split: int, part: Part = "test") -> tuple[list[str], list[str]]:
     """The texts of the points that `load_parts` gives, row by row."""
+    if is_own_data(name):
+        raise ParameterError(f"{name!r} gives features alone. Name a registered data set of texts.")
     if ":" in name:
         raise ParameterError(f"{name!r} is generated and has no texts. Name a data set of texts.")
     learnt = load_texts(name, "train").texts

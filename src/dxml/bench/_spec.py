@@ -23,15 +23,16 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
 from dxml._core.params import Parameter, parameters_of
+from dxml.bench._own_data import is_own_data
 from dxml.bench._sources import Part, check_source, n_splits
-from dxml.bench.peers import PEERS, PREFIX, peer_of
+from dxml.bench.peers import PEERS, PREFIX, is_peer, peer_of
 from dxml.exceptions import ParameterError, did_you_mean
 from dxml.methods import METHODS, method_class
 
@@ -41,6 +42,7 @@ __all__ = [
     "Run",
     "find_experiment",
     "known_parameters",
+    "own_experiment",
     "read_experiment",
     "shipped",
 ]
@@ -193,6 +195,14 @@ def read_experiment(path: Path) -> Experiment:
         raise ParameterError(f"{path.name}: {error}") from error
 
 
+def own_experiment(name: str, methods: Sequence[str], data: Sequence[str]) -> Experiment:
+    """Every method on every data set, by names and by files of one's own."""
+    block = {"methods": list(methods), "datasets": list(data), "splits": "all"}
+    return _experiment(
+        {"name": name, "description": "methods or data of one's own", "runs": [block]}
+    )
+
+
 def _experiment(table: dict[str, Any]) -> Experiment:
     _check_keys(table, _TOP, "the experiment")
     for key in ("name", "runs"):
@@ -246,7 +256,8 @@ def _splits(given: Any, dataset: str) -> list[int]:
     if given == "all":
         return list(range(1, count + 1))
     splits = _numbers(given)
-    if ":" not in dataset and any(not 1 <= split <= count for split in splits):
+    named = ":" not in dataset and not is_own_data(dataset)
+    if named and any(not 1 <= split <= count for split in splits):
         raise ParameterError(f"splits of {dataset!r} must be in 1..{count}, got {splits}")
     return splits
 
@@ -260,7 +271,7 @@ def _numbers(given: Any) -> list[int]:
 
 def known_parameters(method: str) -> dict[str, Parameter]:
     """What a method or a peer lets one set."""
-    if method.startswith(PREFIX):
+    if is_peer(method):
         return peer_of(method).known_parameters()
     if method not in METHODS:
         hint = did_you_mean(method, [*METHODS, *(PREFIX + name for name in PEERS)])
@@ -294,5 +305,5 @@ def _value(parameter: Parameter, value: Any, method: str) -> Any:
 
 def _label(method: str, parameters: Iterable[tuple[str, Any]]) -> str:
     given = ", ".join(f"{name}={value}" for name, value in parameters)
-    name = peer_of(method).title if method.startswith(PREFIX) else method
+    name = peer_of(method).title if is_peer(method) else method
     return f"{name} ({given})" if given else name

@@ -107,6 +107,8 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
         "machines": sorted({machine_name(record["machine"]) for record in records}),
         "threads": sorted({record["settings"]["threads"] for record in records}),
         "devices": sorted({_device(record) for record in records}),
+        "commits": sorted({record["commit"] for record in records}),
+        "rankings": [scores[stored.run]["ranking"][:16] for stored in done],
     }
 
 

@@ -26,7 +26,7 @@ from dxml.bench import _machine as machine
 from dxml.bench._results import Store, Stored
 from dxml.bench._sources import load_parts, load_text_parts
 from dxml.bench._spec import Run
-from dxml.bench.peers import PREFIX, peer_of
+from dxml.bench.peers import is_peer, peer_of
 from dxml.bench.peers._environment import make_environment, run_peer
 from dxml.data import Dataset, make_planted
 from dxml.exceptions import DxmlError
@@ -54,7 +54,7 @@ class Settings:
 def carry_out(run: Run, store: Store, settings: Settings) -> Stored:
     """Carry out a run in this process and store it; a failure is a stored result too."""
     try:
-        measure = _measure_peer if run.method.startswith(PREFIX) else _measure
+        measure = _measure_peer if is_peer(run.method) else _measure
         record, ranking = measure(run, store, settings)
     except Exception as error:  # whatever it is, the other runs go on and the reader is told
         detail = "" if isinstance(error, DxmlError) else "".join(traceback.format_exception(error))
@@ -214,14 +214,14 @@ def _measure_peer(run: Run, store: Store, settings: Settings) -> tuple[dict[str,
             threads=settings.threads or machine.cores(),
             seed=run.seed,
         )
-    taken = done.measured
+    taken, seconds = done.measured, done.measured["seconds"]
     return {
         "parameters": {**peer.parameters, **dict(run.parameters)},
         "chosen": {},
         "requirements": [word for step in peer.steps for word in step],
-        "seconds": {"train": taken["train"], "predict": taken["predict"]},
-        "stages": {**timer.seconds, **{k: taken[k] for k in ("prepare", "train", "predict")}},
-        "ms_per_point": 1000 * taken["predict"] / max(test.n_samples, 1),
+        "seconds": {"train": seconds["train"], "predict": seconds["predict"]},
+        "stages": {**seconds, "read": timer.seconds["read"] + seconds["read"]},
+        "ms_per_point": 1000 * seconds["predict"] / max(test.n_samples, 1),
         "model_bytes": taken["model_bytes"],
         "memory": {"peak": taken["peak_bytes"], "before_fit": None, "gpu_peak": None},
         "data": _describe_data(train, test),

@@ -5,23 +5,34 @@ under the results folder (`environment`); there `driver` runs one adapter file a
 adapter knows its library and nothing of dxml:
 
     prepare(X, Y, folder) -> state                                    not counted as training
-    train(state, folder, parameters, threads, seed) -> model          must leave its files in folder
+    train(state, folder, parameters, threads, seed) -> model
+    save(model, folder)                                               optional: train has saved
+    load(folder, parameters) -> model                                 optional: the same is asked
     predict(model, X, k, threads) -> (indices, scores)
 
 with X, Y as scipy CSR and rankings as (n, k) arrays padded with -1. The library is imported inside.
+Each step is timed by itself. The files of a model must be in folder before it predicts.
+
+An adapter of anybody is one file outside the package, named by its path. It may also say
+
+    TITLE = "My method"                 in tables; the file's name by default
+    PARAMETERS = {"depth": 3}           what an experiment may set, with defaults
+    REQUIREMENTS = ["numpy", "mine"]    what pip installs for it; without, it runs beside dxml
 """
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dxml._core.params import Parameter
 from dxml.exceptions import ParameterError, did_you_mean
 
-__all__ = ["PEERS", "PREFIX", "Peer", "peer_of"]
+__all__ = ["PEERS", "PREFIX", "Peer", "is_peer", "peer_of", "read_adapter"]
 
 PREFIX = "peer:"
 """What the method name of a peer starts with in an experiment."""
@@ -94,9 +105,40 @@ PEERS: dict[str, Peer] = {
 }
 
 
+def is_peer(method: str) -> bool:
+    """Whether a method is another library, or an adapter of somebody's own."""
+    return method.startswith(PREFIX) or method.endswith(".py")
+
+
 def peer_of(method: str) -> Peer:
-    """The peer that a method name such as ``peer:omikuji`` means."""
+    """The peer that a method name such as ``peer:omikuji`` or ``mine.py`` means."""
+    if method.endswith(".py"):
+        return read_adapter(Path(method))
     name = method.removeprefix(PREFIX)
     if name not in PEERS:
         raise ParameterError(f"unknown peer {name!r}{did_you_mean(name, PEERS)}")
     return PEERS[name]
+
+
+@cache
+def read_adapter(path: Path) -> Peer:
+    """The peer in a file outside the package; a mistake in it is named before anything runs."""
+    if not path.is_file():
+        raise ParameterError(f"{path}: no such adapter file.")
+    try:
+        found = runpy.run_path(str(path))
+    except Exception as error:
+        raise ParameterError(f"{path.name}: {type(error).__name__}: {error}") from error
+    if missing := [
+        name for name in ("prepare", "train", "predict") if not callable(found.get(name))
+    ]:
+        raise ParameterError(f"{path.name}: an adapter needs the function {missing[0]}.")
+    parameters = found.get("PARAMETERS", {})
+    requirements = found.get("REQUIREMENTS", ())
+    if not isinstance(parameters, dict) or isinstance(requirements, str):
+        raise ParameterError(
+            f"{path.name}: PARAMETERS is a dict, and REQUIREMENTS a list of texts."
+        )
+    steps = (tuple(map(str, requirements)),) if requirements else ()
+    title = str(found.get("TITLE", path.stem))
+    return Peer(path.stem, title, steps, path.resolve(), parameters)

@@ -55,27 +55,35 @@ def peak_bytes() -> int:
 def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text("utf-8"))
     adapter = load_adapter(job["adapter"])
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, step: Any, *given: Any) -> Any:
+        start = time.perf_counter()
+        found = step(*given)
+        seconds[name] = time.perf_counter() - start
+        return found
+
+    start = time.perf_counter()
     X, Y, X_test = (sp.load_npz(folder / f"{name}.npz") for name in ("X", "Y", "X_test"))
     X, X_test = unit_rows(X), unit_rows(X_test)
     model_folder = folder / "model"
     model_folder.mkdir()
-    marks = [time.perf_counter()]
-    state = adapter.prepare(X, Y, folder)
-    marks.append(time.perf_counter())
-    model = adapter.train(state, model_folder, job["parameters"], job["threads"], job["seed"])
-    marks.append(time.perf_counter())
-    indices, scores = adapter.predict(model, X_test, job["k"], job["threads"])
-    marks.append(time.perf_counter())
+    seconds["read"] = time.perf_counter() - start
+    parameters, threads = job["parameters"], job["threads"]
+    state = timed("prepare", adapter.prepare, X, Y, folder)
+    model = timed("train", adapter.train, state, model_folder, parameters, threads, job["seed"])
+    if hasattr(adapter, "save"):
+        timed("save", adapter.save, model, model_folder)
+    if hasattr(adapter, "load"):
+        model = timed("load", adapter.load, model_folder, parameters)
+    indices, scores = timed("predict", adapter.predict, model, X_test, job["k"], threads)
     np.savez(
         folder / "ranking.npz",
         indices=np.asarray(indices, dtype=np.int32),
         scores=np.asarray(scores, dtype=np.float32),
     )
-    prepare, train, predict = np.diff(marks).tolist()
     measured = {
-        "prepare": prepare,
-        "train": train,
-        "predict": predict,
+        "seconds": seconds,
         "model_bytes": sum(p.stat().st_size for p in model_folder.rglob("*") if p.is_file()),
         "peak_bytes": peak_bytes(),
     }

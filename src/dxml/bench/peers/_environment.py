@@ -52,7 +52,12 @@ def _call(command: list[str], what: str, env: dict[str, str] | None = None) -> N
 
 
 def make_environment(peer: Peer, root: Path) -> Path:
-    """The Python of the peer's environment under `root`; made where it is not there yet."""
+    """The Python of the peer's environment under `root`; made where it is not there yet.
+
+    A peer that requires nothing runs in the environment of dxml.
+    """
+    if not peer.steps:
+        return Path(sys.executable)
     digest = hashlib.sha256(repr(peer.steps).encode()).hexdigest()[:8]
     folder = root / f"{peer.name}-{digest}"
     python = folder / "bin" / "python"

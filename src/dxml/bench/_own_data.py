@@ -1,0 +1,121 @@
+"""A data set of one's own for the benchmark: one TOML file beside its files.
+
+::
+
+    name = "mine"
+    train = "train.txt"            # any file of features that dxml reads
+    test = "test.txt"
+    propensity = [0.55, 1.5]       # A and B of propensity-scored precision; these by default
+
+    # or tables of texts, from which tf-idf features are made
+    train = "train.jsonl"
+    test = "test.jsonl"
+    text = ["title", "abstract"]
+    labels = "subjects"
+    label_separator = ";"          # where labels are one string
+
+Files are looked for beside the TOML file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dxml.data import Dataset, open_data
+from dxml.exceptions import ParameterError, did_you_mean
+
+__all__ = ["OwnData", "is_own_data", "read_own_data"]
+
+_KEYS = {"name", "train", "test", "text", "labels", "label_separator", "propensity"}
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """What the file says."""
+
+    folder: Path
+    name: str
+    train: str
+    test: str
+    text: tuple[str, ...] = ()
+    labels: str | None = None
+    label_separator: str | None = None
+    propensity: tuple[float, float] = (0.55, 1.5)
+
+    def load(self) -> tuple[Dataset, Dataset]:
+        """Training and test points."""
+        train, test = self._texts() if self.text else self._features()
+        name, propensity = self.name, self.propensity
+        train = replace(train, name=name, propensity=propensity)
+        return train, replace(test, name=name, propensity=propensity)
+
+    def _features(self) -> tuple[Dataset, Dataset]:
+        train = open_data(self.folder / self.train)
+        widths = (train.n_features, train.n_labels)
+        return train, open_data(self.folder / self.test, widths=widths)
+
+    def _texts(self) -> tuple[Dataset, Dataset]:
+        from dxml.text import TextFeatures, read_table
+
+        tables = [
+            read_table(
+                self.folder / each,
+                list(self.text),
+                self.labels,
+                label_separator=self.label_separator,
+            )
+            for each in (self.train, self.test)
+        ]
+        rows = [[sorted(set(own)) for own in table.labels or ()] for table in tables]
+        names = sorted({name for table in rows for own in table for name in own})
+        features = TextFeatures()
+        X = features.fit_transform(tables[0].texts), features.transform(tables[1].texts)
+        Y = [_indicator(own, names) for own in rows]
+        return Dataset(X[0], Y[0]), Dataset(X[1], Y[1])
+
+
+def is_own_data(name: str) -> bool:
+    """Whether a data set is named by a file."""
+    return name.endswith(".toml")
+
+
+def read_own_data(path: str | Path) -> OwnData:
+    """Read and check the file; its data are read by `OwnData.load`."""
+    path = Path(path)
+    if not path.is_file():
+        raise ParameterError(f"{path}: no such file of a data set.")
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"{path.name}: no valid TOML: {error}") from error
+    for key in table:
+        if key not in _KEYS:
+            raise ParameterError(f"{path.name}: unknown key {key!r}{did_you_mean(key, _KEYS)}")
+    for key in ("train", "test"):
+        if not isinstance(table.get(key), str):
+            raise ParameterError(f"{path.name}: {key} is missing. Add {key} = 'FILE'.")
+    text = table.get("text", ())
+    table["text"] = (text,) if isinstance(text, str) else tuple(text)
+    if bool(table["text"]) != ("labels" in table):
+        raise ParameterError(f"{path.name}: a table of texts needs both text and labels.")
+    table["propensity"] = _propensity(path, table.get("propensity", [0.55, 1.5]))
+    return OwnData(path.parent, table.pop("name", path.stem), **table)
+
+
+def _propensity(path: Path, given: Any) -> tuple[float, float]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise ParameterError(f"{path.name}: propensity must be [A, B], got {given!r}.")
+    return float(given[0]), float(given[1])
+
+
+def _indicator(rows: list[list[str]], names: list[str]) -> sp.csr_matrix:
+    place = {name: i for i, name in enumerate(names)}
+    ids = np.array([place[name] for row in rows for name in row], dtype=np.int32)
+    ends = np.cumsum([0, *map(len, rows)])
+    return sp.csr_matrix((np.ones(len(ids), bool), ids, ends), (len(rows), len(names)))

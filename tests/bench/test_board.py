@@ -1,0 +1,120 @@
+"""The board: every stored row, and methods and data of one's own that join it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dxml._cli import app
+from dxml.bench._board import BOARD, SCRIPT, render_board, write_board
+from dxml.bench._results import Store
+from dxml.bench._spec import own_experiment
+from dxml.bench._summary import load_rows, load_summaries
+from dxml.bench.peers import peer_of
+from dxml.data import make_planted, write
+from dxml.exceptions import ParameterError
+
+from .made_up import not_run, row
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+GUIDE = ROOT / "docs" / "guide" / "board.md"
+DATA = make_planted(120, 40, 6, random_state=0)
+
+
+def summary(*rows: dict[str, object]) -> dict[str, object]:
+    return {"experiment": "e", "rows": list(rows), "data": {}, "machines": [], "dates": []}
+
+
+def cells(page: str) -> list[list[str]]:
+    return [
+        re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", line)
+        for line in page.splitlines()
+        if "<tr>" in line
+    ]
+
+
+def test_the_stored_board_is_what_the_results_say(tmp_path: Path) -> None:
+    summaries = load_summaries(RESULTS)
+    write_board(summaries, tmp_path)
+    for name in (BOARD, SCRIPT):
+        stored = (ROOT / "docs" / name).read_text("utf-8")
+        assert stored == (tmp_path / name).read_text("utf-8"), "run `dxml bench report`"
+    measured = [each for each in load_rows(summaries) if each.measured]
+    assert len(cells(render_board(summaries))) == 1 + len(measured)
+
+
+def test_rows_by_hand() -> None:
+    """Best first; what was not measured is left out; checksums and machines are shown."""
+    known = row("bibtex", "a<b", 40.0, rankings=["0123456789abcdef"], commits=["abc1234"])
+    better = row("bibtex", "b", 50.0, devices=[])
+    page = render_board([summary(known, better, not_run("bibtex", "c"))])
+    heading, first, second = cells(page)
+    assert len(heading) == len(first) == len(second)
+    at = {name: place for place, name in enumerate(heading)}
+    assert [first[at["method"]], second[at["method"]]] == ["b", "a&lt;b"]
+    assert first[at["P@1"]] == "50.00" and first[at["rankings"]] == "–"
+    assert second[at["rankings"]] == "0123456789abcdef" and second[at["commit"]] == "abc1234"
+    assert second[at["machine"]] == "Some CPU, 2 cores, 8 GiB" and second[at["threads"]] == "2"
+    assert '<td data-number="40">40.00</td>' in page
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The adapter and the two kinds of data set of the guide."""
+    [adapter] = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "frequent.py").write_text(adapter, "utf-8")
+    for name, rows in (("train", np.arange(90)), ("test", np.arange(90, 120))):
+        write(DATA.take(rows), tmp_path / f"{name}.txt")
+    (tmp_path / "mine.toml").write_text('train = "train.txt"\ntest = "test.txt"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_method_and_a_data_set_of_ones_own_become_rows(folder: Path) -> None:
+    asked = ["bench", "run", "--method", "frequent.py", "--method", "knn", "--data", "mine.toml"]
+    done = CliRunner().invoke(app, [*asked, "--results", "out", "--name", "mine", "-q"])
+    assert done.exit_code == 0, done.output
+    [stored] = load_summaries(folder / "out")
+    first, second = stored["rows"]
+    assert (first["label"], second["label"]) == ("Most frequent", "knn")
+    assert first["runs"] == second["runs"] == 1 and not first["failed"], first["failed"]
+    [run, _] = own_experiment("mine", ["frequent.py", "knn"], ["mine.toml"]).runs
+    result = Store(folder / "out").get(run)
+    assert result is not None
+    frequency = DATA.Y[:90].getnnz(axis=0)
+    assert (result.ranking().indices[:, :6] == np.argsort(-frequency, kind="stable")).all()
+    assert first["rankings"] == [result.ranking_hash()[:16]]
+    assert {"read", "prepare", "train", "save", "load", "predict"} <= set(first["stages"])
+    assert result.record["model_bytes"] == 8 * 6
+    assert str(folder) not in json.dumps(stored)
+    page = render_board([stored])
+    assert result.ranking_hash()[:16] in page and "Most frequent" in page
+
+
+def test_mistakes_in_an_adapter_are_named(folder: Path) -> None:
+    for source, said in (
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+        ("def prepare(X, Y, folder): ...", "an adapter needs the function train"),
+    ):
+        path = folder / f"bad{len(said)}.py"
+        path.write_text(source, "utf-8")
+        with pytest.raises(ParameterError, match=said):
+            peer_of(str(path))
+    with pytest.raises(ParameterError, match="no such adapter file"):
+        peer_of("absent.py")
+    peer = peer_of("frequent.py")
+    assert (peer.title, dict(peer.parameters), peer.steps) == ("Most frequent", {"smooth": 1}, ())
+    bad = CliRunner().invoke(app, ["bench", "run", "smoke", "--method", "knn"])
+    assert isinstance(bad.exception, ParameterError)
+    assert "give an experiment, or --method and --data" in str(bad.exception)
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    script = (ROOT / "docs" / SCRIPT).read_text("utf-8")
+    assert not re.search(r"https?:|import |fetch|eval", script)
