@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 SDIST_TESTS := tests/test_topk.py tests/test_layers.py tests/metrics tests/_core/test_html.py tests/tagging/test_tags.py
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-readers fuzz-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
+.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-readers fuzz-short faults faults-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -62,6 +62,12 @@ fuzz-readers: $(READY)  ## every reader, fed with damaged files for an hour, gui
 fuzz-short: $(READY)  ## the short forms, about a minute
 	$(BIN)/python -m tests.fuzz.folders --trials 250 --seconds 30
 	$(BIN)/python -m tests.fuzz.readers --engine hypothesis --seconds 15
+
+faults: $(READY)  ## saving, learning, training, converting, measuring: killed, or refused by the disk, at every call
+	$(BIN)/python -m tests.faults.run --random 500
+
+faults-short: $(READY)  ## the short form, at 60 random moments, about half a minute
+	$(BIN)/python -m tests.faults.run --every none --random 60 --seconds 30
 
 ray: $(READY)    ## a Ray cluster of several nodes on this machine, of which some are killed at work
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'

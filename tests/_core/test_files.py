@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from dxml._core.files import replace_text, replacing
+from dxml._core import files
+from dxml._core.files import replace_text, replacing, replacing_folder
 
 
 def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
@@ -42,3 +45,59 @@ def test_others_may_read_it_as_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     modes = [os.stat(tmp_path / name).st_mode for name in ("replaced", "plain")]
     assert modes[0] == modes[1]
+
+
+def test_a_folder_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for number in range(2):
+        with replacing_folder(path) as beside:
+            (beside / f"file {number}").touch()
+            assert path.exists() == bool(number)
+        assert [file.name for file in path.iterdir()] == [f"file {number}"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_change_places_in_one_step_or_in_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    real = os.rename
+    monkeypatch.setattr(os, "rename", lambda *paths: (names.append(paths), real(*paths)))
+    for number in range(3):
+        new, path = tmp_path / "new", tmp_path / "path"
+        new.mkdir()
+        (new / str(number)).touch()
+        files.replace_folder(new, path)
+        assert [file.name for file in path.iterdir()] == [str(number)]
+        assert list(tmp_path.iterdir()) == [path]
+        if number == 1:
+            assert not names, "one call of the system"
+            monkeypatch.setattr(files, "_exchange", _cannot)
+    assert len(names) == 2
+
+
+def _cannot(*paths: Path) -> None:
+    raise OSError("this system cannot")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dxml._core.files import replacing, replacing_folder
+
+with replacing_folder(Path(sys.argv[1])) as folder, replacing(Path(sys.argv[2])) as file:
+    (folder / "inside").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_left_goes_with_the_next(tmp_path: Path) -> None:
+    folder, file = tmp_path / "a [1]*", tmp_path / "b?.txt"
+    subprocess.run([sys.executable, "-c", KILLED, folder, file], check=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    with replacing(file) as living, replacing_folder(folder):
+        living.write_text("living")
+        replace_text(file, "other")
+        assert living.exists(), "what somebody is writing stays"
+    assert sorted(tmp_path.iterdir()) == [folder, file]
+    assert file.read_text() == "living"

@@ -50,7 +50,8 @@ from dxml.tagging._tagger import Columns, TextTagger
 
 from .record import add, started
 
-LIMIT = 60  # seconds that a trial may take: odd types may have to be compiled for
+LIMIT = 60  # seconds of a core that a trial may take: odd types may have to be compiled for
+PATIENCE = 10  # times as long by the clock, as others may want the cores too
 BAD = ("signal", "hang", "wrong kind")
 KINDS = ("refused", "same", "different", *BAD)
 QUICK: dict[str, dict[str, Any]] = {
@@ -339,6 +340,12 @@ def _serve(pipe: Connection, whose: str) -> None:
             pipe.send(("wrong kind", "".join(traceback.format_exception(error)[-4:])))
 
 
+def _core_seconds(process: int | None) -> float:
+    """Seconds that a process has had a core for."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Worker:
     """A process that opens folders, and a new one where it died."""
 
@@ -359,7 +366,7 @@ class Worker:
         """What came of it, and the last of what was said."""
         self._pipe.send((name, str(folder)))
         try:
-            if self._pipe.poll(LIMIT):
+            if self._answers():
                 found: tuple[str, str] = self._pipe.recv()
                 return found
             kind, said = "hang", f"over {LIMIT} s"
@@ -371,6 +378,16 @@ class Worker:
         self._process.join()
         self._start()
         return kind, said
+
+    def _answers(self) -> bool:
+        """Whether it answers in time."""
+        start = _core_seconds(self._process.pid)
+        for _ in range(PATIENCE * LIMIT):
+            if self._pipe.poll(1):
+                return True
+            if _core_seconds(self._process.pid) - start > LIMIT:
+                break
+        return False
 
     def close(self) -> None:
         self._process.kill()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dxml._core.files import replace_text
+from dxml._core.files import replace_folder, replace_text
 from dxml.bench._spec import Run, known_parameters
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
@@ -108,8 +107,7 @@ class Store:
             np.savez(partial / "ranking.npz", indices=ranking.indices, scores=ranking.scores)
         full = {"format": FORMAT, "run": run.as_dict(), **record}
         write_json(partial / "result.json", full)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(partial, folder)
+        replace_folder(partial, folder)
         return Stored(run, folder, full)
 
     def discard_partial(self, run: Run) -> None:

@@ -11,9 +11,6 @@ the data in memory; what a computation touches of it is the system's cache.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +21,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from dxml._core.arrays import whole
+from dxml._core.files import replacing_folder
 from dxml._core.sparse import plain_csr
 from dxml.data._dataset import Dataset
 from dxml.exceptions import DataFormatError
@@ -99,9 +97,7 @@ def write_mapped(
     folder = Path(folder)
     if folder.exists() and not (folder / HEADER).is_file():
         raise DataFormatError(f"{folder}: exists and holds no data set. Give another name.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
+    with replacing_folder(folder) as beside:
         with ExitStack() as files:
             X, Y = _Matrix("X", beside, files), _Matrix("Y", beside, files)
             for features, labels in blocks:
@@ -115,12 +111,6 @@ def write_mapped(
         sizes = {matrix.name: {"stored": matrix.stored, "width": matrix.width} for matrix in (X, Y)}
         header = {"format": FORMAT if X.long or Y.long else 1, "points": X.rows, **sizes}
         (beside / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        beside.chmod(0o755)
-        os.replace(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return X.rows, X.width, Y.width
 
 

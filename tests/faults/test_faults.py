@@ -1,0 +1,170 @@
+"""The injector itself, a save that is disturbed at every call, and programs beside each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .calls import ERRORS
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.faults.calls import Calls
+from tests.faults.run import Disturbed, Tally, in_process
+from tests.faults.scenarios import Scenario
+
+{body}
+"""
+
+SAVES = """
+import numpy as np
+from dxml._core.storage import read_folder, write_folder
+from tests.faults.calls import ERRORS
+
+def write(folder, n):
+    write_folder(folder / "model", {"n": n}, {"numbers": np.arange(1000) + n})
+
+def state(folder):
+    config, arrays = read_folder(folder / "model")
+    assert arrays.unchecked()["numbers"][0] == config["n"]
+    return {"n": config["n"]}
+
+"""
+
+
+def run(body: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A program of its own: processes that compute are not forked from this one."""
+    command = [sys.executable, "-c", PROGRAM.format(body=body), *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_calls_are_counted_and_a_write_is_cut_in_half(tmp_path: Path) -> None:
+    body = """
+path = Path(sys.argv[1]) / "file"
+def act():
+    with open(path, "w") as file:
+        file.write("abcdef")
+    path.rename(path.with_name("renamed"))
+calls = Calls()
+whole = in_process(act, calls)
+for at in (1, 2, 3):
+    path.with_name("renamed").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+    ended = in_process(act, Calls(at))
+    print(ended.code, path.read_text() if path.exists() else None)
+refused = in_process(act, Calls(2, "full disk"))
+print(whole.sent[1], refused.code, refused.sent[2], "No space left" in refused.sent[0])
+"""
+    done = run(body, tmp_path)
+    kill = -signal.SIGKILL
+    assert done.stdout.splitlines() == [
+        f"{kill} None",
+        f"{kill} abc",
+        f"{kill} abcdef",
+        "['open', 'write', 'rename'] 2 True True",
+    ], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("folder.joinpath('x').write_text('new half')", "x is neither old nor new"),
+        ("folder.joinpath('y.partial').touch()", "then left over: ['y.partial']"),
+    ],
+)
+def test_planted_mistakes_are_found(tmp_path: Path, what: str, said: str) -> None:
+    body = f"""
+def begin(folder):
+    folder.joinpath("x").write_text("old")
+def act(folder):
+    {what}
+    folder.joinpath("x").unlink()
+    folder.joinpath("x").write_text("new")
+def state(folder):
+    path = folder / "x"
+    return {{"x": path.read_text()}} if path.exists() else {{"x": "nothing"}}
+tally = Tally()
+disturbed = Disturbed("planted", Scenario(begin, act, state), Path(sys.argv[1]), tally)
+for at in range(1, len(disturbed.names) + 1):
+    disturbed.disturb(Calls(at))
+"""
+    done = run(body, tmp_path)
+    assert said in done.stdout, done.stderr
+
+
+def test_a_save_that_is_disturbed_at_every_call(tmp_path: Path) -> None:
+    body = (
+        SAVES
+        + """
+tally = Tally()
+disturbed = Disturbed(
+    "save",
+    Scenario(lambda folder: write(folder, 1), lambda folder: write(folder, 2), state),
+    Path(sys.argv[1]),
+    tally,
+)
+for what in ("kill", *ERRORS):
+    for at in range(1, len(disturbed.names) + 1):
+        disturbed.disturb(Calls(at, what))
+print(disturbed.names, dict(tally.tried), len(tally.problems))
+"""
+    )
+    done = run(body, tmp_path)
+    assert done.returncode == 0, done.stderr
+    names, tried = done.stdout.strip().split("] ")
+    calls = len(names.split(","))
+    assert calls > 10 and "'replace'" in names and "'fsync'" in names
+    expected = dict.fromkeys(("kill", *ERRORS), calls)
+    assert tried == f"{expected} 0", done.stdout
+
+
+def test_readers_beside_writers_meet_a_whole_model(tmp_path: Path) -> None:
+    body = (
+        SAVES
+        + """
+import os, time
+folder = Path(sys.argv[1])
+write(folder, 0)
+end = time.monotonic() + 1.5
+def writer():
+    n = 0
+    while time.monotonic() < end:
+        n += 1
+        write(folder, n)
+    return n
+def reader():
+    seen = []
+    while time.monotonic() < end:
+        seen.append(state(folder)["n"])
+    return [len(seen), len(set(seen))]
+children = []
+for work in (writer, writer, reader, reader):
+    if (child := os.fork()) == 0:
+        try:
+            print(work.__name__, work(), flush=True)
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+    children.append(child)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+    )
+    done = run(body, tmp_path)
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0]", done.stdout
+    found = [line.split(" ", 1) for line in done.stdout.splitlines()[:-1]]
+    writes = [int(said) for name, said in found if name == "writer"]
+    reads = [json.loads(said) for name, said in found if name == "reader"]
+    assert sum(writes) >= 3 and min(writes) >= 1, "one waits for the other"
+    assert all(n >= 2 and different >= 2 for n, different in reads)
+    left = {path.name for path in (tmp_path / "model").iterdir()}
+    assert len(left) == 3 and {"config.json", ".lock"} < left, os.listdir(tmp_path / "model")
