@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 SDIST_TESTS := tests/test_topk.py tests/test_layers.py tests/metrics tests/_core/test_html.py tests/tagging/test_tags.py
 
-.PHONY: help demo test lint types unit test-slow test-gpu deep browser browser-story page-pictures joint-picture deep-picture load load-short fuzz fuzz-readers fuzz-short faults faults-short ray ray-short bench-smoke bench-parts docs site notebook container sdist-test clean
+.PHONY: $(shell grep -oE '^[a-z-]+:' $(MAKEFILE_LIST) | tr -d :)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -51,6 +51,15 @@ load: $(READY)   ## a service under the load of 32 clients: requests a second, p
 
 load-short: $(READY)  ## the short form, on a small model: errors and right answers only
 	$(BIN)/python benchmarks/load_tier.py --short
+
+soak: $(READY)   ## an hour of teaching, swapping, restarting and killing a service: nothing is lost, nothing grows
+	$(BIN)/python benchmarks/soak.py
+
+soak-short: $(READY)  ## the short form, about half a minute
+	$(BIN)/python benchmarks/soak.py --short
+
+steady: $(READY)  ## 10,000 requests a minute for ten minutes, with one worker and with four
+	$(BIN)/python benchmarks/steady.py
 
 fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: no crash, hang or traceback
 	$(BIN)/python -m tests.fuzz.folders

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ from dxml.exceptions import ModelFormatError
 from dxml.service._engine import Engine, Wanted
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
-from dxml.service._served import ServedTagger
+from dxml.service._served import Served, ServedTagger, open_served
 from dxml.tagging._journal import JOURNAL, Journal, Share
 from dxml.tagging._tagger import TextTagger
 from dxml.text._tokens import WordIds
 
-from .conftest import wait_until
+from .conftest import PATIENCE, wait_until
 
 
 def test_a_number_that_is_too_large_fails_alone(trained_joint: Path, tmp_path: Path) -> None:
@@ -287,8 +288,7 @@ def test_every_worker_follows_and_nothing_comes_twice(model: Path, trained: Path
     learnt = [e.content["ids"] for e in one.journal.after(0) if e.action == "learn"]
     assert sorted(learnt) == [["a"], ["b"], ["c"], ["d"]]
     for engine in (one, two):
-        with engine._loading:
-            engine.close()
+        engine.close()
 
 
 def test_labels_change_between_lessons(model: Path) -> None:
@@ -318,3 +318,32 @@ def test_another_model_may_have_other_labels(model: Path, tmp_path: Path) -> Non
     assert "Roads" not in merged.names and "Music" in merged.names
     renamed = served.relabelled_again("merge", ["Roads", "Gone"], "Way")
     assert "Way" in renamed.names and "Roads" not in renamed.names
+
+
+def test_an_engine_is_closed_when_no_model_is_being_loaded(
+    model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A short command has the journal open while others ask it to load the model again."""
+    engine, other = Engine(model), Engine(model)
+    go_on, loading = threading.Event(), threading.Event()
+
+    def slow_open(folder: Path) -> Served:
+        loading.set()
+        assert go_on.wait(PATIENCE)
+        return open_served(folder)
+
+    other.reload()
+    monkeypatch.setattr("dxml.service._engine.open_served", slow_open)
+    engine.apply_pending()
+    assert loading.wait(PATIENCE)
+    closing = threading.Thread(target=engine.close)
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive() and engine.journal.last() == 1
+    go_on.set()
+    closing.join(PATIENCE)
+    assert not closing.is_alive() and engine.loads == 2
+    engine.reload()
+    assert engine.loads == 2  # it is closed
+    other.close()
+    assert [record.message for record in caplog.records] == []

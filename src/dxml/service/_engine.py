@@ -108,6 +108,7 @@ class Engine:
         self._computing = threading.RLock()
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
+        self._closed = False
         self.loads = 1
         self.served, self.applied, self._saved = self._load(self.journal)
         self.apply_pending()
@@ -257,6 +258,8 @@ class Engine:
             Tell the other processes that share the journal to do so too.
         """
         with self._loading:
+            if self._closed:
+                return self.served
             old, new = self.journal, self._journal_in_place()
             try:
                 served, applied, saved = self._load(new)
@@ -306,8 +309,10 @@ class Engine:
             self.reload()
 
     def close(self) -> None:
-        """Close the journal."""
-        self.journal.close()
+        """Close the journal, when no model is being loaded."""
+        with self._loading:
+            self._closed = True
+            self.journal.close()
 
     def _teachable(self) -> ServedTagger:
         served = self.apply_pending()
