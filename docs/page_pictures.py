@@ -28,6 +28,15 @@ Eighty volunteers aged 60 to 80 slept two nights in the laboratory while their b
 recorded, and learnt lists of words before and after. Fewer slow waves went along with poorer \
 recall."""
 
+OTHER = """Insomnia and mood in students
+Students who sleep badly were asked about their mood over four weeks. Poor sleep came before low \
+mood more often than after it."""
+TABLE = """id,title,abstract,year
+a1,Statins after a stroke,"Patients were given statins after an ischemic stroke, and followed.",2019
+a2,Malaria in children,"Bed nets and the incidence of malaria in children under five in Kenya.",2021
+a3,Insulin pumps,"Glucose control of adolescents with type 1 diabetes who use a pump.",2020
+"""
+
 
 def main() -> None:
     """Photograph the page, by day, by night and on a phone."""
@@ -73,6 +82,53 @@ def photograph(browser: Browser, url: str) -> None:
     browser.click("#chosen-close")
     browser.size(360, 720, phone=True)
     still(browser, "page-phone.png")
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+    photograph_tools(browser)
+
+
+def photograph_tools(browser: Browser) -> None:
+    """The cards that open: the curve, two texts, files and lessons."""
+    browser.size(1280, 1000)
+    browser.click("#curve summary")
+    browser.wait("document.querySelectorAll('#plot polyline').length === 3")
+    browser.click("#curve-best")
+    part(browser, "page-curve.png", "section:has(#curve)")
+    browser.click("#curve summary")
+    browser.click("#compare summary")
+    browser.type("#other", OTHER)
+    browser.wait("!document.querySelector('#pairs').hidden")
+    part(browser, "page-compare.png", "#compare")
+    browser.click("#compare summary")
+    browser.click("#files summary")
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "articles.csv"
+        table.write_text(TABLE, "utf-8")
+        browser.type("#files-choose", str(table))
+        browser.wait_text("#files-start", "Label 3 texts")
+        browser.click("#files-start")
+        browser.wait_text("#files-state", "3 of 3 texts labelled")
+    part(browser, "page-files.png", "#files")
+
+
+def part(browser: Browser, name: str, selector: str) -> None:
+    """A picture of one card."""
+    box = browser.run(
+        "const e = document.querySelector(arguments[0]); e.scrollIntoView();"
+        " document.activeElement.blur(); const b = e.getBoundingClientRect();"
+        " return [b.left, b.top, b.right, b.bottom]",
+        selector,
+    )
+    height = browser.run("return innerHeight")
+    if box[3] > height:
+        browser.size(1280, int(box[3] - box[1]) + 40)
+        part(browser, name, selector)
+        browser.size(1280, 1000)
+        return
+    browser.run("return new Promise((done) => setTimeout(done, 300))")
+    browser.picture(PICTURES / name)
+    with Image.open(PICTURES / name) as picture:
+        cut = picture.convert("RGB").crop(tuple(round(side) for side in box))
+    cut.quantize(128).save(PICTURES / name, optimize=True)
 
 
 def still(browser: Browser, name: str, scroll: int = 0) -> None:

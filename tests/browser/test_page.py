@@ -345,7 +345,7 @@ def test_a_model_of_features(browser: Browser, tmp_path: Path) -> None:
 def test_errors_of_the_service_are_shown_in_words(page: Browser, service: httpx.Client) -> None:
     page.run("document.querySelector('#text').value = 'a'.repeat(100001)")
     page.click("#ask")
-    page.wait_text("#problem", "A text may have 100,000 characters, text 0 has 100,001.")
+    page.wait_text("#problem", "A text may have 100,000 characters, text 1 has 100,001.")
     page.clear("#text")
     assert all("413" in said for said in page.console())
 

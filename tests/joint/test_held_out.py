@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+import json
 
-from dxml.joint._held_out import hold_out
+import numpy as np
+import pytest
+
+from dxml.joint._held_out import HeldOut, hold_out
+from dxml.metrics import ThresholdCurve
 
 
 def test_small_data_are_held_out_in_turn() -> None:
@@ -28,3 +32,13 @@ def test_small_data_are_held_out_in_turn() -> None:
     held = hold_out(300, 0.2, 0)[0]
     assert hold_out(300, 0.2, 1)[0][held].sum() < 60
     assert len(hold_out(300, 0.2, 0, most_folds=1)) == 1
+
+
+def test_what_is_kept_is_read_again() -> None:
+    curve = ThresholdCurve(4, (6, 2, 0), (3, 2, 0))
+    for held in (HeldOut(7, {1: 50.0}, curve), HeldOut(7, {1: 50.0, 3: 20.5})):
+        assert HeldOut.from_state(json.loads(json.dumps(held.state()))) == held
+    state = HeldOut(7, {1: 50.0}, curve).state()
+    for wrong in ({"given": [1]}, {"right": ["a", "b", "c"]}, {"carried": -1}):
+        with pytest.raises(ValueError, match="must"):
+            HeldOut.from_state(state | {"curve": state["curve"] | wrong})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,8 +80,12 @@ def test_quality_by_hand(options: Options) -> None:
     assert quality == pytest.approx((1 + 31 / 90) / 2)
     assert mixture.weights["says"] > 0
     kept, judged, _ = weighing.finished(mixture, {})
-    assert judged == HeldOut(30, {1: 100.0, 3: round(3100 / 90, 2)})
     assert kept == mixture, "so few points have one weight a part"
+    assert replace(judged, curve=None) == HeldOut(30, {1: 100.0, 3: round(3100 / 90, 2)})
+    assert judged.curve is not None and judged.curve.carried == 31
+    assert (judged.curve.given[0], judged.curve.right[0]) == (90, 31), "from 0 on, all is given"
+    best = judged.curve.best()
+    assert (best.precision, best.recall) == (1, 30 / 31), "all but the label of one point alone"
 
 
 def test_weights_depend_on_the_frequency_where_that_ranks_better(options: Options) -> None:

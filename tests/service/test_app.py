@@ -134,7 +134,7 @@ def test_health_and_openapi(client: TestClient) -> None:
     assert health.pop("version")
     assert health == {"status": "ok", "takes": "text", "labels": 4, "points": 80, "lessons": 0}
     paths = client.get("/openapi.json").json()["paths"]
-    reading = {"/health", "/labels", "/map", "/metrics", "/predict"}
+    reading = {"/health", "/labels", "/map", "/metrics", "/predict", "/thresholds"}
     teaching = {"/learn", "/points/{id}", "/unlabel", "/lessons", "/lessons/{number}"}
     labels = {"/labels/rename", "/labels/merge", "/labels/delete"}
     running = {"/reload", "/versions", "/versions/{number}/restore"}

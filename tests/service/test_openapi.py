@@ -14,7 +14,7 @@ from .conftest import TestClient, client_of
 
 PEOPLES = {"/", "/docs", "/page/{name}", "/openapi.json"}
 """Addresses that programs do not ask."""
-READING = {"/predict", "/labels", "/map", "/health", "/metrics"}
+READING = {"/predict", "/labels", "/map", "/health", "/metrics", "/thresholds"}
 """Routes that anyone may ask."""
 CHANGES = ("rename", "merge", "delete")
 

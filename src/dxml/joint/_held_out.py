@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dxml._core.arrays import mapping, real, whole
+from dxml._core.arrays import mapping, real, reals, whole
 from dxml._core.random import spawn
+from dxml.metrics import ThresholdCurve
 
 __all__ = ["MOST_FOLDS", "HeldOut", "hold_out"]
 
@@ -30,6 +31,9 @@ class HeldOut:
     points : int
     precision : dict of int to float
         P@k in per cent, for k of 1, 3 and 5, as far as there are labels.
+    curve : ThresholdCurve or None
+        What is given and right from each threshold of the probabilities on; None of models that
+        were trained before it was kept.
 
     Notes
     -----
@@ -39,6 +43,7 @@ class HeldOut:
 
     points: int
     precision: Mapping[int, float]
+    curve: ThresholdCurve | None = None
 
     def __str__(self) -> str:
         scores = ", ".join(f"P@{k} {score:.1f}" for k, score in self.precision.items())
@@ -46,7 +51,11 @@ class HeldOut:
 
     def state(self) -> dict[str, Any]:
         """As JSON."""
-        return {"points": self.points, "precision": {str(k): p for k, p in self.precision.items()}}
+        precision = {str(k): p for k, p in self.precision.items()}
+        state: dict[str, Any] = {"points": self.points, "precision": precision}
+        if self.curve is not None:
+            state["curve"] = asdict(self.curve)
+        return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any] | None) -> HeldOut | None:
@@ -54,7 +63,16 @@ class HeldOut:
         if state is None:
             return None
         scores = mapping(state, "precision")
-        return cls(whole(state, "points"), {int(k): real(scores, k) for k in scores})
+        curve = _curve(mapping(state, "curve")) if "curve" in state else None
+        return cls(whole(state, "points"), {int(k): real(scores, k) for k in scores}, curve)
+
+
+def _curve(state: Mapping[str, Any]) -> ThresholdCurve:
+    given, right = (reals(state[name], name) for name in ("given", "right"))
+    if len(given) != len(right) or len(given) < 2:
+        raise ValueError("'given' and 'right' must be as long as each other")
+    counts = [tuple(int(n) for n in each) for each in (given, right)]
+    return ThresholdCurve(whole(state, "carried"), *counts)
 
 
 def hold_out(

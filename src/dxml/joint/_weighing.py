@@ -17,7 +17,7 @@ from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
 from dxml.joint._promises import DEPTH, Promises, count_promises
 from dxml.joint.parts.protocol import Part, Query, Settings, Trial
-from dxml.metrics import mean_precision, precision_at_k
+from dxml.metrics import mean_precision, precision_at_k, threshold_curve
 from dxml.topk import TopK, topk_from_csr
 
 __all__ = ["Attempt", "Weighing", "climb"]
@@ -157,10 +157,11 @@ class _Asked:
 
     def judged(self, mixture: Mixture) -> HeldOut:
         """How well a mixture ranks, in the field's measures."""
-        ranking = self.ranking(mixture)
+        ranking = self.ranking(mixture, DEPTH)
         found = 100 * precision_at_k(self.truth, ranking, ranking.k)
         scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
-        return HeldOut(self.n_points, scores)
+        likely = TopK(ranking.indices, mixture.ranked(ranking.scores))
+        return HeldOut(self.n_points, scores, threshold_curve(self.truth, likely))
 
     def promises(self, mixture: Mixture) -> Promises:
         """What can be promised of the labels above a threshold."""

@@ -22,15 +22,18 @@ from dxml.metrics._ranking import (
 from dxml.metrics._thresholds import (
     Chosen,
     LabelScores,
+    ThresholdCurve,
     at_threshold,
     best_threshold,
     label_scores,
+    threshold_curve,
 )
 
 __all__ = [
     "BINS",
     "Chosen",
     "LabelScores",
+    "ThresholdCurve",
     "are_probabilities",
     "at_threshold",
     "best_threshold",
@@ -50,4 +53,5 @@ __all__ = [
     "psp_at_k",
     "recall_at_k",
     "score_bins",
+    "threshold_curve",
 ]

@@ -29,6 +29,7 @@ from dxml.service._predict_routes import add_predict_routes
 from dxml.service._runtime import Service
 from dxml.service._shared_journal import SharedJournal
 from dxml.service._teach_routes import add_teach_routes
+from dxml.service._threshold_routes import add_threshold_routes
 from dxml.service._tokens import Tokens
 
 __all__ = ["Limits", "create_app"]
@@ -106,6 +107,7 @@ def create_app(
     app.add_middleware(SafeHeaders)
     add_error_answers(app)
     add_predict_routes(app, service)
+    add_threshold_routes(app, service)
     add_teach_routes(app, service)
     add_lesson_routes(app, service)
     add_label_routes(app, service)

@@ -9,7 +9,7 @@ export const useToken = (given) => { token = given; };
 async function ask(path, { method = "GET", body, signal } = {}) {
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (token && method !== "GET") headers.Authorization = `Bearer ${token}`;
+  if (token) headers.Authorization = `Bearer ${token}`;
   let answer;
   try {
     answer = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
@@ -37,6 +37,11 @@ export const openapi = () => ask("openapi.json");
 export const predict = (body, signal) => ask("predict", { method: "POST", body, signal });
 export const learn = (body) => ask("learn", { method: "POST", body });
 export const forget = (id) => ask(`points/${encodeURIComponent(id)}`, { method: "DELETE" });
+export const lessons = (before, limit) => ask(`lessons?limit=${limit}${before ? `&before=${before}` : ""}`);
+export const lesson = (number) => ask(`lessons/${number}`);
+export const undo = (number) => ask(`lessons/${number}`, { method: "DELETE" });
+/** Precision and recall by threshold; an Error where the model has no curve. */
+export const thresholds = () => ask("thresholds");
 export const labels = (query, limit, signal) =>
   ask(`labels?limit=${limit}&query=${encodeURIComponent(query)}`, { signal });
 /** The map, or null while the service is making it. */

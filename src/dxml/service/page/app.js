@@ -2,10 +2,15 @@
 
 import * as api from "./api.js";
 import { Atlas } from "./atlas.js";
+import { Compare } from "./compare.js";
+import { copy } from "./copy.js";
+import { Curve } from "./curve.js";
 import { at, calm, count, percent, say } from "./dom.js";
 import { marked } from "./evidence.js";
+import { Files } from "./files.js";
 import { Lesson } from "./lesson.js";
 import { Results } from "./results.js";
+import { Review } from "./review.js";
 
 const PAUSE = 300;  // milliseconds without a key until a text is looked at
 const AGAIN = 2000;  // milliseconds until a service that did not answer is asked again
@@ -16,6 +21,7 @@ let asking = null;  // what the last question can be called off with
 let answered = null;  // the question whose labels are on show
 let why = null;  // a promise of the evidence for them
 let retry;
+let shown = [];  // the labels on show
 
 const results = new Results({
   explain: () => (why ??= explain()),
@@ -28,17 +34,33 @@ const lesson = new Lesson({
   verdict: (name, verdict) => results.judge(name, verdict),
   changed: () => {
     results.forgetVerdicts();
-    summary();
-    look.now();
+    review.refresh();
+    again();
   },
 });
+const review = new Review({ changed: again });
+const compare = new Compare({ text: () => text.value, settings });
+const curve = new Curve({ choose: (least) => choose(least) });
 const atlas = new Atlas({ add: (name) => lesson.add(name) });
+new Files({ settings });
+
+/** The model has changed: ask it anew. */
+function again() {
+  summary();
+  look.now();
+  compare.changed();
+}
+
+/** How many labels are wanted, and how likely. */
+function settings() {
+  const top = Math.min(100, Math.max(1, Math.round(at("top").valueAsNumber) || 10));
+  return { top, threshold: at("least").valueAsNumber / 100 };
+}
 
 /** The question as it stands, or null where there is nothing to ask. */
 function question() {
   if (!text.value.trim()) return null;
-  const shared = { top: Math.min(100, Math.max(1, Math.round(at("top").valueAsNumber) || 10)), threshold: at("least").valueAsNumber / 100 };
-  return takes === "text" ? { text: text.value, ...shared } : { features: features(text.value), ...shared };
+  return takes === "text" ? { text: text.value, ...settings() } : { features: features(text.value), ...settings() };
 }
 
 /** 17:0.5 204:1.2 as [[17, 0.5], [204, 1.2]]. */
@@ -80,6 +102,8 @@ function show(labels, { threshold }, nothingKnown) {
   const [best] = labels;
   at("state").textContent = best ? `${count(labels.length, "label")}, first ${best.name} ${percent(best.probability)}` : "";
   results.show(labels);
+  shown = labels;
+  at("copy").hidden = !labels.length;
   atlas.light(labels);
 }
 
@@ -90,6 +114,7 @@ function nothing() {
   say(at("empty"), "Nothing to label yet.");
   at("state").textContent = "";
   results.clear();
+  at("copy").hidden = true;
   atlas.light([]);
 }
 
@@ -126,7 +151,7 @@ function takeFeatures() {
   say(at("hint"), "This model was trained on features, not on texts: write column:value pairs. It cannot be taught here.");
   text.placeholder = "17:0.5 204:1.2";
   results.teachable = false;
-  at("chosen-add").hidden = true;
+  for (const id of ["chosen-add", "compare", "files", "review"]) at(id).hidden = true;
 }
 
 const look = calm(PAUSE, ask);
@@ -134,6 +159,7 @@ const look = calm(PAUSE, ask);
 text.addEventListener("input", () => {
   mark(null);  // what was marked has moved
   look();
+  compare.changed();
 });
 text.addEventListener("scroll", () => { at("marks").scrollTop = text.scrollTop; });
 text.addEventListener("keydown", (event) => {
@@ -144,13 +170,25 @@ at("clear").addEventListener("click", () => {
   text.value = "";
   mark(null);
   look.now();
+  compare.changed();
   text.focus();
 });
-at("top").addEventListener("input", () => look());
-at("least").addEventListener("input", () => {
-  at("least-said").textContent = `${at("least").value} %`;
-  look();
+at("copy").addEventListener("click", async () => {
+  const done = await copy(shown.map(({ name }) => name).join("\n"));
+  at("state").textContent = done ? `Copied ${count(shown.length, "label")}` : "The browser does not let this page copy.";
 });
+at("top").addEventListener("input", () => { look(); compare.changed(); });
+at("least").addEventListener("input", () => choose(at("least").valueAsNumber));
+
+/** Show labels from this per cent on. */
+function choose(least) {
+  at("least").value = least;
+  at("least-said").textContent = `${least} %`;
+  curve.follow(least);
+  look();
+  compare.changed();
+}
+
 addEventListener("online", () => look.now());
 
 const model = await summary();

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { combobox } from "./combobox.js";
 import { at, make, say } from "./dom.js";
+import { Guard } from "./guard.js";
 
 /**
  * @param told.text gives the text as it stands
@@ -21,11 +22,7 @@ export class Lesson {
     });
     at("teach").addEventListener("click", () => this.teach());
     at("undo").addEventListener("click", () => this.undo());
-    at("token-form").addEventListener("submit", (event) => {
-      event.preventDefault();
-      api.useToken(at("token").value.trim());
-      this.again?.();
-    });
+    this.guard = new Guard(at("token-form"));
     this.paint();
   }
 
@@ -97,24 +94,11 @@ export class Lesson {
     this.busy = true;
     say(at("taught-problem"), "");
     this.paint();
-    try {
-      await work();
-      at("token-form").hidden = true;
-      this.told.changed();
-    } catch (problem) {
-      const refused = problem instanceof api.NeedsToken;
-      const wrong = refused && at("token").value && !at("token-form").hidden;
-      if (refused) {
-        this.again = again;
-        at("token-form").hidden = false;
-        at("token").focus();
-      }
-      const sentence = refused ? (wrong ? "That is not the token." : "") : `${problem.message} Nothing was changed; the lesson is still here.`;
-      say(at("taught-problem"), sentence);
-    } finally {
-      this.busy = false;
-      this.paint();
-    }
+    const { problem, asked } = await this.guard.attempt(work, again);
+    this.busy = false;
+    this.paint();
+    if (!problem && !asked) return this.told.changed();
+    say(at("taught-problem"), asked ? problem : `${problem} Nothing was changed; the lesson is still here.`);
   }
 }
 
