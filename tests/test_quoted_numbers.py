@@ -1,0 +1,170 @@
+"""Every measured number that a page quotes is in a stored result."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+UNITS = r"(?: ?(?:s|ms|h|MB|GB|TB|GiB)\b| ?%| seconds| minutes| hours| per cent| times)"
+QUOTED = re.compile(rf"(?<![\w.,@/=#-])(\d{{1,3}}(?:,\d{{3}})+|\d+)(\.\d+)?(?![\d,]*\d)({UNITS})?")
+
+
+def prose(text: str) -> str:
+    """Without code, addresses, targets of links and what nobody sees."""
+    text = re.sub(r"```.*?```|~~~.*?~~~|<!--.*?-->", " ", text, flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.startswith("    ")]
+    text = "\n".join(lines)
+    return re.sub(r"`[^`]*`|<?https?://\S+|\]\([^)]*\)|\d+\.\d+\.\d[\d.]*|§[\d.]+", " ", text)
+
+
+def quoted(text: str) -> Iterator[tuple[str, float, int]]:
+    """Numbers that have a decimal point or a unit: as written, their value, decimals shown."""
+    for found in QUOTED.finditer(prose(text)):
+        whole, decimals, unit = found.groups()
+        if decimals or unit:
+            digits = len(decimals or ".") - 1
+            yield found[0].strip(), float(whole.replace(",", "") + (decimals or "")), digits
+
+
+SOURCES = {
+    "README.md": ("deep.json", "joint.json", "peers.json", "paper-eurlex.json", "baselines.json"),
+    "docs/guide/deep.md": (
+        "deep.json",
+        "joint.json",
+        "deep-names.jsonl",
+        "deep-scale.jsonl",
+        "deep-experiments/speed.txt",
+    ),
+    "docs/guide/large.md": ("large-twins.jsonl",),
+    "docs/guide/tagging.md": ("teaching.json", "teaching-choices.json", "suggest-next.json"),
+    "docs/guide/cluster.md": ("ray-scaling.json", "cluster-plan.json"),
+    "docs/twins.md": (
+        "twins.json",
+        "peers.json",
+        "baselines.json",
+        "scale.json",
+        "../../src/dxml/bench/published.toml",
+    ),
+    "docs/what-holds.md": ("opening.json",),
+}
+"""Where the numbers of a page come from; a page that is not here quotes none."""
+NOT_RESULTS = {
+    "README.md": {"3.11"},
+    "docs/guide/annif.md": {"0.8"},
+    "docs/guide/cluster.md": {"16 MB", "64 MB", "256 GB", "100 hours", "24 GiB"}
+    | {"9.3 s", "1.48", "18.6 h", "198 GB"},  # sums of stored ones
+    "docs/guide/plots.md": {"70 %"},
+    "docs/guide/data.md": {"57 MB"},
+    "docs/guide/deep.md": {"16 MB", "126 GiB"},
+    "docs/guide/large.md": {"300 MB", "400 MB", "126 GiB"},
+    "docs/guide/probabilities.md": {"0.9", "95 %", "70 %"},
+    "docs/guide/serving.md": {"1 GiB", "10 s", "30 s", "30 seconds"},
+    "docs/guide/tagging.md": {"24 GiB", "70 %", "95 %"},
+    "docs/how-it-works.md": {"0.015", "0.9", "0.0005", "0.2"},
+    "docs/joint.md": {"16.8", "0.3"},
+    "docs/what-holds.md": {"0.002", "32 MB"},
+}
+"""Settings, limits and sizes of what is fetched: nothing that was measured."""
+WRITTEN_AND_TESTED = {"docs/benchmarks.md", "docs/board.md", "docs/results.md"}
+"""Pages that a command writes, and that tests/bench compares with the stored results as a whole."""
+FACTORS = (1, 100, 1e3, 1e9, 1e-3, 1e-6, 1e-9, 1e-12, 2**-20, 2**-30, 1 / 60, 1 / 3600)
+"""Between a stored number and a quoted one: per cent, milliseconds, nanoseconds, bytes, hours."""
+
+
+def numbers_in(value: Any) -> Iterator[float]:
+    """Every number in JSON; of texts, those in them."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(each)
+    elif isinstance(value, str):
+        yield from (float(found) for found in re.findall(r"\d+\.?\d*", value)[:50])
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+@cache
+def contents(name: str) -> Any:
+    """A file of results; of a text, its lines."""
+    text = (RESULTS / name).read_text("utf-8")
+    if name.endswith(".json"):
+        return json.loads(text)
+    if name.endswith(".toml"):
+        return tomllib.loads(text)
+    return [json.loads(x) if name.endswith(".jsonl") else x for x in text.splitlines()]
+
+
+def triples_in(value: Any) -> Iterator[tuple[float, ...]]:
+    """Scores at 1, 3 and 5 that were stored together."""
+    if isinstance(value, dict):
+        plain = {k: v.get("mean") if isinstance(v, dict) else v for k, v in value.items()}
+        for name in plain:
+            if name.endswith("@1"):
+                yield tuple(plain.get(f"{name[:-1]}{k}") or 0.0 for k in (1, 3, 5))
+        value = list(value.values())
+    if isinstance(value, list):
+        if len(value) >= 3 and all(isinstance(x, int | float) for x in value[:3]):
+            yield tuple(value[:3])
+        for each in value:
+            yield from triples_in(each)
+
+
+def unbacked(page: str, text: str) -> list[str]:
+    """What a page quotes and no result of its own has."""
+    known = [each for name in SOURCES.get(page, ()) for each in numbers_in(contents(name))]
+    shown: dict[int, set[float]] = {}
+    wrong = []
+    for found in re.findall(r"\d+\.\d+ / \d+\.\d+ / \d+\.\d+", prose(text)):
+        digits = len(found.partition(".")[2].partition(" ")[0])
+        together = {
+            " / ".join(f"{score:.{digits}f}" for score in triple)
+            for name in SOURCES.get(page, ())
+            for triple in triples_in(contents(name))
+        }
+        if found not in together:
+            wrong.append(found)
+    for said, value, digits in quoted(text):
+        if digits not in shown:
+            shown[digits] = {round(each * factor, digits) for each in known for factor in FACTORS}
+        if value not in shown[digits] and said not in NOT_RESULTS.get(page, ()):
+            wrong.append(said)
+    return wrong
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_numbers_are_those_of_stored_results(path: Path) -> None:
+    page = path.relative_to(ROOT).as_posix()
+    if page not in WRITTEN_AND_TESTED:
+        assert unbacked(page, path.read_text("utf-8")) == []
+
+
+def test_a_number_that_nobody_measured_is_noticed() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    changed = text.replace("83.6 / 70.1 / 58.7", "83.6 / 71.1 / 58.7")
+    assert unbacked("README.md", changed) == ["83.6 / 71.1 / 58.7"]
+    assert unbacked("README.md", text + "\nTraining takes 4.321 s.") == ["4.321 s"]
+    assert unbacked("docs/joint.md", "It reaches 91.2 on Bibtex, in 12 s.") == ["91.2", "12 s"]
+
+
+def test_code_settings_and_addresses_are_no_results() -> None:
+    text = "`C=1.5` [a](b-2.5.md) http://127.0.0.1:8000\n\n    dxml x --y 3.5\n\n```\n4.5\n```\n"
+    assert list(quoted(text)) == []
+    assert [said for said, _, _ in quoted("P@1 of 3,456.5 in 7 s, 8 points")] == ["3,456.5", "7 s"]
+
+
+def test_the_lists_are_not_longer_than_they_need_be() -> None:
+    """No page that there is not, and nothing allowed that no page says."""
+    pages = {path.relative_to(ROOT).as_posix(): path for path in PAGES}
+    assert not (SOURCES.keys() | NOT_RESULTS.keys() | WRITTEN_AND_TESTED) - pages.keys()
+    for page, allowed in NOT_RESULTS.items():
+        said = {each for each, _, _ in quoted(pages[page].read_text("utf-8"))}
+        assert not allowed - said, page
