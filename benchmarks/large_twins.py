@@ -145,7 +145,8 @@ def table(lines: list[str]) -> str:
         scores = " / ".join(f"{value:.1f}" for value in found["scores"]["P"])
         out.append(
             f"| {found['data']} | {found['method']} | {found['seconds']:g} | {scores} | {stages} "
-            f"| {least} | {machine_name(found['machine'])}, commit {found['commit'][:7]} |"
+            f"| {least} | {machine_name(found['machine'])}, commit {found['commit'][:7]}"
+            f"{', --before' if found.get('before') else ''} |"
         )
     return "\n".join(out) + "\n"
 

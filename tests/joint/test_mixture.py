@@ -419,3 +419,14 @@ def test_a_part_may_give_several_scores() -> None:
     assert calibration_error(mixture.probability(mixture.mix(both)), p) < 0.03
     assert mixture.terms(both)["wide"].shape == (600 * 8,)
     assert default_mixture({"wide": opinions["wide"]}).weights["wide"].tolist() == [0.5, 0.0]
+
+
+def test_the_first_label_is_the_most_probable_one() -> None:
+    """The second rank's line says more than the first one's: what it says is cut off."""
+    low, high = (
+        (np.float32([-1, 1]), np.float32([0.2, 0.4])),
+        (np.float32([-1, 1]), np.float32([0.6, 0.8])),
+    )
+    mixture = Mixture({}, 0.0, *low, by_rank=(low, high))
+    [[first, second]] = mixture.ranked(np.float32([[0.5, 0.0]]))
+    assert first == pytest.approx(0.35) and first - 1e-5 < second < first

@@ -46,7 +46,7 @@ def run(
         [],
         "--only",
         metavar="WORD",
-        help="Only runs with this word in data, method or parameters; several: with each of them.",
+        help="Only runs with this word in their name; several: with each.",
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
