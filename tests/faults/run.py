@@ -128,6 +128,10 @@ class Disturbed:
         shutil.rmtree(self.work, ignore_errors=True)
         shutil.copytree(self.sound, self.work)
 
+    def _settled(self, state: dict[str, Any]) -> dict[str, Any]:
+        names = self.scenario.settled
+        return state if names is None else {name: state[name] for name in names}
+
     def disturb(self, calls: Calls | None, kill_after: float | None = None) -> None:
         """Do it, disturbed, and look at what is there then and after it is done again."""
         self._anew()
@@ -152,7 +156,7 @@ class Disturbed:
         found = in_process(lambda: [self.scenario.state(self.work), left_over(self.work)])
         if again.code or found.code:
             self.tally.problem(f"{self.name}: {how}: then fails: {again.sent} {found.sent}")
-        elif found.sent[0][0] != self.after:
+        elif self._settled(found.sent[0][0]) != self._settled(self.after):
             self.tally.problem(f"{self.name}: {how}: then gives something else")
         elif found.sent[0][1]:
             self.tally.problem(f"{self.name}: {how}: then left over: {found.sent[0][1]}")

@@ -3,7 +3,7 @@
 Atheris mutates sound files and keeps what reaches new lines of the readers; where it is not
 installed, hypothesis edits sound files at random. A traceback, a signal, a hang or memory without
 end is a crash: its input is kept under build/fuzz-readers, and the exit code is 1. Compiled
-loops check their bounds here.
+loops check their bounds here, and are fed by themselves besides (`tests.fuzz.lines`).
 
     python -m tests.fuzz.readers --seconds 3600 --output benchmarks/results/fuzz-readers.json
 """
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 20  # seconds of a core that one input may take
+PATIENCE = 10  # times as long by the clock, as others may want the cores too
 MEMORY = 8 << 30  # bytes that a process may map
 LONGEST = 600  # bytes of an input
 WORK = Path("build/fuzz-readers")
@@ -99,7 +100,10 @@ def by_atheris(name: str, counts: Path, seconds: float) -> None:
         include=list(SOURCES), exclude=[LOOPS], enable_loader_override=False
     ):
         from .reader_targets import TARGETS
-    target, counter = TARGETS[name], Counter(name, counts)
+    target = TARGETS[name]
+    for data in target.inputs():  # whereupon all is imported and compiled
+        attempt(target, Counter(name), data)
+    counter = Counter(name, counts)
     corpus = WORK / "corpus" / name.replace(" ", "-")
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(target.inputs()):
@@ -110,7 +114,7 @@ def by_atheris(name: str, counts: Path, seconds: float) -> None:
     (WORK / "crashes").mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_total_time={max(1, round(seconds))}",
-        f"-timeout={LIMIT}",
+        f"-timeout={PATIENCE * LIMIT}",
         f"-rss_limit_mb={MEMORY >> 21}",
         f"-max_len={max(LONGEST, 2 * max(map(len, target.inputs())))}",
         f"-dict={words}",
@@ -179,6 +183,8 @@ def in_child(name: str, seconds: float) -> tuple[dict[str, Any], str]:
 
 def fuzz(names: list[str], engine: str, seconds: float, output: Path | None) -> int:
     """Every target in turn for a share of the time; the exit code."""
+    from .lines import NAME as LINES
+    from .lines import by_loops
     from .record import add, started
 
     WORK.mkdir(parents=True, exist_ok=True)
@@ -190,7 +196,9 @@ def fuzz(names: list[str], engine: str, seconds: float, output: Path | None) -> 
     end = time.monotonic() + seconds
     for at, name in enumerate(names):
         share = max(0.5, (end - time.monotonic()) / (len(names) - at))
-        if engine == "atheris":
+        if name == LINES:
+            figures, said = by_loops(share), ""
+        elif engine == "atheris":
             figures, said = in_child(name, share)
         else:
             figures, said = by_hypothesis(name, share), ""
@@ -229,9 +237,10 @@ def main() -> int:
     engine = given.engine or ("atheris" if there else "hypothesis")
     if given.target:
         by_atheris(given.target, given.counts, given.seconds)
+    from .lines import NAME
     from .reader_targets import TARGETS
 
-    return fuzz(given.only or list(TARGETS), engine, given.seconds, given.output)
+    return fuzz(given.only or [*TARGETS, NAME], engine, given.seconds, given.output)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from dxml.exceptions import DataFormatError, DxmlError
 from dxml.text import _files, read_table
 
 from . import readers
+from .lines import hammer
 from .near_valid import near_valid
 from .reader_targets import TARGETS, Target, zipped
 from .readers import Counter
@@ -85,6 +86,12 @@ def test_a_planted_crash_is_found_once_and_kept(
     figures = counter.figures()
     assert (figures["executions"], figures["accepted"], len(figures["crashes"])) == (3, 0, 1)
     assert (tmp_path / "crashes" / figures["crashes"][0]).read_bytes() == b"\x00x"
+
+
+def test_compiled_loops_stay_within_their_arrays() -> None:
+    accepted, refused, wrong = hammer(20_000)
+    assert wrong == 0 and accepted > 1000 and refused > 1000
+    assert accepted + refused == 20_000
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)

@@ -24,6 +24,9 @@ ScalingChoice = Annotated[
 ]
 """The parameter ``scaling`` of every method."""
 DENSE_SHARE = 0.5  # share of non-zeros above which ``auto`` treats X as dense measurements
+LARGE = 1e18  # whose square a 32-bit float still holds
+LEAST_SPREAD = 1e-36  # of a column; 32-bit floats have few digits left below
+WIDE = 1e30  # the spread that makes zeros of such a column
 MIN_RELATIVE_SPREAD = 1e-6  # of a column's mean; less is float32 rounding of a constant column
 
 
@@ -41,7 +44,22 @@ def _to_length_one(X: sp.csr_matrix) -> npt.NDArray[np.float32]:
     if len(starts):
         squares[filled] = np.add.reduceat(np.square(X.data, dtype=np.float64), starts)
     scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
-    return X.data * np.repeat(scale.astype(np.float32), lengths)
+    tiny = scale > np.finfo(np.float32).max  # rows of denormal numbers
+    values = X.data * np.repeat(np.where(tiny, 0, scale).astype(np.float32), lengths)
+    if tiny.any():
+        own = np.repeat(tiny, lengths)
+        values[own] = X.data[own] * np.repeat(scale, lengths)[own]
+    return values
+
+
+def _standardised(
+    X: sp.csr_matrix, mean: npt.NDArray[np.float32], spread: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """X minus the columns' means, in units of their spreads; what would overflow is cut off."""
+    if max(np.abs(X.data).max(initial=0), np.abs(mean).max(initial=0)) < LARGE:
+        return (X.toarray() - mean) / spread
+    with np.errstate(over="ignore"):
+        return np.clip(X.toarray() / spread - mean / spread, -LARGE, LARGE)
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,7 @@ class FeatureScaler:
     def transform(self, X: sp.csr_matrix) -> sp.csr_matrix:
         """Scaled float32 CSR; empty rows stay empty unless columns are scaled."""
         if self.mean is not None and self.spread is not None:
-            X = sp.csr_matrix((X.toarray() - self.mean) / self.spread)
+            X = sp.csr_matrix(_standardised(X, self.mean, self.spread))
         if not self.rows:
             return X
         return plain_csr(_to_length_one(X), X.indices, X.indptr, X.shape)
@@ -98,4 +116,5 @@ def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
     square = np.bincount(X.indices, (values - mean[X.indices]) ** 2, columns) + zeros * mean**2
     spread = np.sqrt(square / n)
     spread[spread <= MIN_RELATIVE_SPREAD * np.abs(mean)] = 1
+    spread[spread <= LEAST_SPREAD] = WIDE
     return FeatureScaler(mean.astype(np.float32), spread.astype(np.float32), rows=True)

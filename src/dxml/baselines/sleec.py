@@ -61,6 +61,7 @@ POINTS_PER_CLUSTER = 6000
 KMEANS_STEPS = 10
 MIN_WEIGHT = 1e-12  # of a vote; above 0, so that every neighbour counts
 N_NEIGHBORS_TRIED = (50, 20, 10, 100)
+MOST_NEIGHBORS = 10_000  # that an older version may have stored for fewer points
 POWERS_TRIED = (16.0, 8.0, 4.0, 2.0, 0.0, 32.0, 64.0)
 """Values tried on held-out points; the first ones are used where there are too few points."""
 MAX_HELD_OUT = 2000  # points; more do not change the choice
@@ -275,7 +276,8 @@ class SLEEC(Classifier):
         self.scaler_ = fit_scaler(X, self.scaling)
         X = self.scaler_.transform(X)
         self.train_labels_ = Y
-        self.n_neighbors_, self.power_ = self._choose(X, Y, progress)
+        chosen, self.power_ = self._choose(X, Y, progress)
+        self.n_neighbors_ = min(chosen, X.shape[0])
         n_clusters = self._count_clusters(X.shape[0])
         n_learners = self.n_learners if n_clusters > 1 else 1
         rng = spawn(self.random_state, "learners")["learners"]
@@ -357,7 +359,8 @@ class SLEEC(Classifier):
     def _restore(self, config: Mapping[str, Any], arrays: Arrays) -> None:
         self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
         self.train_labels_ = arrays.csr("train_labels", None, self.n_labels_, truth=True)
-        self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
+        most = max(self.n_samples_, MOST_NEIGHBORS)
+        self.n_neighbors_ = min(whole(config, "n_neighbors", 1, most), self.n_samples_)
         self.power_ = real(config, "power")
         self.learners_ = []
         for t, saved in enumerate(config["errors"]):

@@ -346,5 +346,6 @@ def _row_of_length_one(scaler: FeatureScaler) -> FeatureScaler:
     """Standardised columns made so small that a row has length 1 on average, not exactly."""
     if scaler.mean is None or scaler.spread is None:
         return scaler
-    spread = scaler.spread * np.float32(np.sqrt(len(scaler.spread)))
+    wider = scaler.spread.astype(np.float64) * np.float32(np.sqrt(len(scaler.spread)))
+    spread = np.minimum(wider, np.finfo(np.float32).max).astype(np.float32)
     return FeatureScaler(scaler.mean, spread, rows=False)
