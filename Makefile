@@ -61,6 +61,12 @@ soak-short: $(READY)  ## the short form, about half a minute
 steady: $(READY)  ## 10,000 requests a minute for ten minutes, with one worker and with four
 	$(BIN)/python benchmarks/steady.py
 
+schema: $(READY)  ## requests made by schemathesis from the service's OpenAPI description: minutes
+	$(BIN)/python -m tests.fuzz.routes
+
+schema-short: $(READY)  ## the short form
+	$(BIN)/python -m tests.fuzz.routes --short
+
 fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: no crash, hang or traceback
 	$(BIN)/python -m tests.fuzz.folders
 

@@ -45,6 +45,7 @@ class Ledger:
 
     known: dict[str, set[str] | None] = field(default_factory=dict)  # id → labels; None: forgotten
     answered: Counter[str] = field(default_factory=Counter)
+    told_to_wait: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[float, str, str]] = field(default_factory=list)
     upheavals: list[tuple[float, float, str]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -103,7 +104,10 @@ class Client(threading.Thread):
                 if status < 300 or status in also:
                     self.ledger.count(what)
                     return status
-                self.ledger.count(what, f"{status} {content[:200]!r}")
+                if status in (503, 504):  # a machine with other work; asked for again as any error
+                    self.ledger.told_to_wait[what] += 1
+                else:
+                    self.ledger.count(what, f"{status} {content[:200]!r}")
                 if status < 500:
                     raise SystemExit(f"{what} was refused: {content!r}")
             time.sleep(0.2)
@@ -209,8 +213,8 @@ def soak(minutes: float, workers: int, pause: float) -> dict[str, object]:
         service = SoakedService(model, workers, Path(scratch))
         service.start()
         clients = [
-            *(Asker(service, ledger, seed, 0.02) for seed in range(4)),
-            *(Teacher(service, ledger, seed, 0.1) for seed in range(3)),
+            *(Asker(service, ledger, seed, 0.05) for seed in range(3)),
+            *(Teacher(service, ledger, seed, 0.1) for seed in range(2)),
             Undoer(service, ledger, 0, 5 * pause),
         ]
         breaker = Breaker(service, ledger, 0, pause)
@@ -232,6 +236,7 @@ def soak(minutes: float, workers: int, pause: float) -> dict[str, object]:
         "workers": workers,
         "answered": dict(ledger.answered),
         "upheavals": dict(Counter(kind for *_, kind in ledger.upheavals)),
+        "told_to_wait": dict(ledger.told_to_wait),
         "broken_by_kills": len(ledger.refused) - len(ledger.unexplained()),
         "unexplained": ledger.unexplained(),
         "texts": len(ledger.known),

@@ -18,6 +18,7 @@ from typing import Any
 from dxml import TextTagger
 
 LABELS, WORDS = 40, 7  # labels of the small tagger, and words that are signs of each
+PATIENCE = 300  # seconds to start or stop; a machine with other work takes long
 FILLING = [f"filling{i}" for i in range(60)]
 
 
@@ -86,7 +87,7 @@ class SoakedService:
             self.process = subprocess.Popen(
                 [*command, *options], env=environment, start_new_session=True, stderr=log
             )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 if self.ask("GET", "/health")[0] == 200 and len(self.pids()) > self.workers:
@@ -103,8 +104,8 @@ class SoakedService:
         assert self.process is not None
         workers = self.pids()
         self.process.send_signal(how)
-        self.process.wait(60)
-        deadline = time.monotonic() + 60
+        self.process.wait(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
         while any(map(is_running, workers)):
             if time.monotonic() > deadline:
                 raise SystemExit("workers have outlived their service")
@@ -114,7 +115,7 @@ class SoakedService:
         """Kill one of several, and wait until there are as many as before."""
         assert self.process is not None
         os.kill(rng.choice([pid for pid in self.pids() if pid != self.process.pid]), signal.SIGKILL)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         time.sleep(0.5)
         while len(self.pids()) <= self.workers and time.monotonic() < deadline:
             time.sleep(0.1)
