@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from dxml import __version__
 from dxml.service import _schemas as schemas
-from dxml.service._access import check_json
 from dxml.service._answers import JSONAnswer
 from dxml.service._openapi import ROUTES
 from dxml.service._runtime import Service, runners
@@ -44,7 +43,7 @@ def add_admin_routes(app: FastAPI, service: Service) -> None:
     @app.post(
         "/reload",
         response_model=schemas.ReloadAnswer,
-        dependencies=[*runners(service), Depends(_no_form)],
+        dependencies=runners(service),
         **ROUTES["reload"],
     )
     async def reload() -> Response:
@@ -52,9 +51,3 @@ def add_admin_routes(app: FastAPI, service: Service) -> None:
         await service.reload()
         served = engine.served
         return JSONAnswer({"labels": served.n_labels, "points": served.n_points})
-
-
-def _no_form(request: Request) -> None:
-    """Nothing need be sent; what is sent must be JSON, which no form on a web page can send."""
-    if "content-type" in request.headers:
-        check_json(request.headers)

@@ -21,7 +21,7 @@ from dxml.service._engine import Engine
 from dxml.service._errors import ServiceError
 from dxml.service._openapi import REFUSED, described
 from dxml.service._reviewing import PATIENCE, checked_take_back, list_lessons, show_lesson
-from dxml.service._runtime import Service, writers
+from dxml.service._runtime import Service, runners, writers
 from dxml.service._schemas import ReloadAnswer
 from dxml.tagging._lessons import when
 
@@ -151,7 +151,7 @@ def add_lesson_routes(app: FastAPI, service: Service) -> None:
     @app.post(
         "/versions/{number}/restore",
         response_model=ReloadAnswer,
-        dependencies=writing,
+        dependencies=runners(service),
         **ROUTES["restore"],
     )
     async def restore(number: Number) -> Response:

@@ -24,7 +24,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 
 from dxml.exceptions import DxmlError
-from dxml.service._access import Access
+from dxml.service._access import Access, check_json
 from dxml.service._batching import Batcher
 from dxml.service._engine import Engine
 from dxml.service._errors import ServiceError
@@ -151,8 +151,14 @@ def writers(service: Service) -> list[params.Depends]:
 
 
 def runners(service: Service) -> list[params.Depends]:
-    """What a route depends on that only those may ask who may run the service."""
-    return [_BEARER, Depends(service.may_run)]
+    """What a route without a body depends on that only those may ask who may run the service."""
+    return [_BEARER, Depends(service.may_run), Depends(_no_form)]
+
+
+def _no_form(request: Request) -> None:
+    """Nothing need be sent; what is sent must be JSON, which no form on a web page can send."""
+    if "content-type" in request.headers:
+        check_json(request.headers)
 
 
 def _use_threads(count: int | None) -> None:
