@@ -125,7 +125,7 @@ def run_omikuji(path: Path, test: bool, preset: str) -> tuple[TopK, dict[str, An
         begun = clocks()
         model = omikuji.Model.train_on_data(prepared, settings, n_threads=n_threads())
         trained = clocks()
-    found = TopK(*_omikuji_adapter.predict(model, Xt, 5, n_threads()))
+    found = TopK(*_omikuji_adapter.predict((model, 10), Xt, 5, n_threads()))
     seconds = spent(begun, trained, clocks())
     return found, {"seconds": seconds}
 

@@ -14,7 +14,7 @@ from dxml.bench import _worker as worker
 from dxml.bench import peers
 from dxml.bench._results import Store
 from dxml.bench._runner import run_experiment
-from dxml.bench._spec import Run
+from dxml.bench._spec import Run, find_experiment
 from dxml.bench.peers import PEERS, Peer
 from dxml.bench.peers import _environment as environment
 from dxml.bench.peers._environment import PeerError, make_environment
@@ -70,7 +70,48 @@ def test_a_peer_is_a_row(
     assert (stored.ranking().indices == best).all()
     assert stored.record["model_bytes"] == 321
     assert stored.record["memory"]["peak"] > 10_000_000
-    assert {"read", "prepare", "train", "predict"} <= set(stored.record["stages"])
+    assert {"read", "prepare", "train", "predict"} == set(stored.record["stages"])
+
+
+def test_steps_are_timed_apart_and_the_opened_model_predicts(
+    popular: Callable[[str], Peer], store: Store
+) -> None:
+    """Training leaves nothing behind, and what was trained is of no use any more."""
+    popular(
+        POPULAR.replace("return Y", "return folder, Y")
+        .replace("def train(Y, folder", "def train(state, folder")
+        .replace('    (folder / "model.txt").write_text("x" * parameters["size"])\n', "")
+        .replace("Y.sum", "state.sum")
+        .replace("return order", "return order, [1]")
+        + """
+def parse(state, threads):
+    return state[1]
+
+def save(model, folder):
+    np.save(folder / "order.npy", model[0])
+
+def load(folder, parameters):
+    return np.load(folder / "order.npy")
+"""
+    )
+    run_experiment(experiment(plan(RUN)), store, QUICK)
+    stored = store.get(RUN)
+    assert stored is not None and stored.status == "done", stored
+    steps = ["read", "prepare", "parse", "train", "save", "load", "predict"]
+    assert sorted(stored.record["stages"]) == sorted(steps)
+    assert set(stored.record["seconds"]) == {"train", "predict"}
+    assert stored.record["model_bytes"] > 6 * 8
+
+
+def test_presets_of_peers_are_settings_that_they_have() -> None:
+    for name in ("peers", "peers-choice"):
+        found = find_experiment(name)
+        methods = {run.method for run in found.runs}
+        assert {f"peer:{peer}" for peer in PEERS} <= methods
+    runs = {plan.label: dict(plan.run.parameters) for plan in find_experiment("peers").planned}
+    bonsai = {"cluster_k": 100, "cluster_balanced": False, "max_depth": 3}
+    assert runs["omikuji (Bonsai)"] == bonsai and runs["omikuji (Parabel)"] == {}
+    assert all(run.part == "validation" for run in find_experiment("peers-choice").runs)
 
 
 def test_a_peer_that_crashes_is_a_row_that_says_so(

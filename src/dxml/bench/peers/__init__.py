@@ -5,6 +5,7 @@ under the results folder (`environment`); there `driver` runs one adapter file a
 adapter knows its library and nothing of dxml:
 
     prepare(X, Y, folder) -> state                                    not counted as training
+    parse(state, threads) -> state                                    optional: of files, by it
     train(state, folder, parameters, threads, seed) -> model
     save(model, folder)                                               optional: train has saved
     load(folder, parameters) -> model                                 optional: the same is asked
@@ -78,28 +79,35 @@ PEERS: dict[str, Peer] = {
             "omikuji",
             (_ARRAYS, ("omikuji==0.5.2",)),
             _HERE / "_omikuji_adapter.py",
-            {"n_trees": 3, "max_depth": 20},
+            {
+                "n_trees": 3,
+                "max_depth": 20,
+                "cluster_k": 2,
+                "cluster_balanced": True,
+                "C": 1.0,
+                "beam_size": 10,
+            },
         ),
         Peer(
             "pecos",
             "PECOS",
             (_TORCH, (*_ARRAYS, "libpecos==1.2.8")),
             _HERE / "_pecos_adapter.py",
-            {"one_vs_all": False},
+            {"one_vs_all": False, "n_trees": 1, "beam_size": 10, "C": 1.0},
         ),
         Peer(
             "napkinxc",
             "napkinXC",
             (_ARRAYS, ("napkinxc==0.7.2",)),
             _HERE / "_napkinxc_adapter.py",
-            {"one_vs_all": False, "ensemble": 1},
+            {"one_vs_all": False, "ensemble": 1, "C": 10.0},
         ),
         Peer(
             "libmultilabel",
             "LibMultiLabel",
             (_TORCH, ("libmultilabel==0.10.0",)),
             _HERE / "_libmultilabel_adapter.py",
-            {"tree": False},
+            {"tree": False, "C": 1.0},
         ),
     )
 }

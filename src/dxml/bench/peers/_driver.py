@@ -71,6 +71,8 @@ def main(folder: Path) -> None:
     seconds["read"] = time.perf_counter() - start
     parameters, threads = job["parameters"], job["threads"]
     state = timed("prepare", adapter.prepare, X, Y, folder)
+    if hasattr(adapter, "parse"):
+        state = timed("parse", adapter.parse, state, threads)
     model = timed("train", adapter.train, state, model_folder, parameters, threads, job["seed"])
     if hasattr(adapter, "save"):
         timed("save", adapter.save, model, model_folder)

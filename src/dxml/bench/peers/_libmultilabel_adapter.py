@@ -1,4 +1,8 @@
-"""LibMultiLabel: linear one-versus-rest, or a tree (which fails on labels without points)."""
+"""LibMultiLabel: linear one-versus-rest, or a tree (which fails on labels without points).
+
+It saves models by pickle. Only the weights are saved here, for their size, and the model that was
+trained predicts.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,12 @@ def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, see
     X, Y = data
     np.random.seed(seed)
     if parameters["tree"]:
-        model = linear.train_tree(Y, X, "-s 2 -e 0.0001 -c 1", verbose=False)
-    else:
-        model = linear.train_1vsrest(Y, X, options=f"-s 2 -m {threads}", verbose=False)
-    _save_weights(model, folder)
-    return model
+        return linear.train_tree(Y, X, f"-s 2 -e 0.0001 -c {parameters['C']}", verbose=False)
+    options = f"-s 2 -m {threads} -c {parameters['C']}"
+    return linear.train_1vsrest(Y, X, options=options, verbose=False)
 
 
-def _save_weights(model: Any, folder: Path) -> None:
-    """Its own format is a pickle; the size that counts is that of the weights."""
+def save(model: Any, folder: Path) -> None:
     weights = model.weights if hasattr(model, "weights") else model.flat_model.weights
     if sp.issparse(weights):
         sp.save_npz(folder / "weights.npz", weights)

@@ -16,17 +16,27 @@ def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, list[list[int]]]:
 
 
 def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, seed: int) -> Any:
-    models = import_module("napkinxc.models")
+    """It trains into its folder: saving is part of it."""
     X, Y = data
+    return _model(folder, parameters, threads, seed).fit(X, Y)
+
+
+def _model(folder: Path, parameters: dict[str, Any], threads: int, seed: int) -> Any:
+    models = import_module("napkinxc.models")
+    shared = {"liblinear_c": parameters["C"], "threads": threads, "seed": seed}
     if parameters["one_vs_all"]:
-        model = models.BR(str(folder), threads=threads, seed=seed)
-    else:
-        model = models.PLT(str(folder), ensemble=parameters["ensemble"], threads=threads, seed=seed)
-    model.fit(X, Y)
+        return models.BR(str(folder), **shared)
+    return models.PLT(str(folder), ensemble=parameters["ensemble"], **shared)
+
+
+def load(folder: Path, parameters: dict[str, Any]) -> Any:
+    model = _model(folder, parameters, 0, 0)
+    model.load()
     return model
 
 
 def predict(model: Any, X: Any, k: int, threads: int) -> tuple[Any, Any]:
+    model.set_params(threads=threads)
     indices = np.full((X.shape[0], k), -1, dtype=np.int32)
     scores = np.zeros((X.shape[0], k), dtype=np.float32)
     for i, row in enumerate(model.predict_proba(X, top_k=k)):

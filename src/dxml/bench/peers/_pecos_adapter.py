@@ -1,4 +1,4 @@
-"""PECOS: XR-Linear on a tree of labels, or one-versus-all."""
+"""PECOS: XR-Linear on one or several trees of labels, or one-versus-all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, Any]:
@@ -15,19 +16,40 @@ def prepare(X: Any, Y: Any, folder: Path) -> tuple[Any, Any]:
 
 
 def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, seed: int) -> Any:
+    """A model for each tree; trees differ by the seed of their clusters."""
     xmc, xlinear = import_module("pecos.xmc"), import_module("pecos.xmc.xlinear.model")
     X, Y = data
-    chain = None
-    if not parameters["one_vs_all"]:
-        features = xmc.LabelEmbeddingFactory.create(Y, X, method="pifa")
-        chain = xmc.Indexer.gen(features, indexer_type="hierarchicalkmeans", seed=seed)
-    model = xlinear.XLinearModel.train(X, Y, C=chain, threads=threads)
-    model.save(str(folder))
-    return model
+    settings = {"Cp": parameters["C"], "Cn": parameters["C"], "threads": threads}
+    if parameters["one_vs_all"]:
+        return [xlinear.XLinearModel.train(X, Y, C=None, **settings)]
+    features = xmc.LabelEmbeddingFactory.create(Y, X, method="pifa")
+    models = []
+    for tree in range(parameters["n_trees"]):
+        chain = xmc.Indexer.gen(features, indexer_type="hierarchicalkmeans", seed=seed + tree)
+        models.append(xlinear.XLinearModel.train(X, Y, C=chain, **settings))
+    return models
 
 
-def predict(model: Any, X: Any, k: int, threads: int) -> tuple[Any, Any]:
-    found = model.predict(X, only_topk=k, threads=threads).tocsr()
+def save(models: list[Any], folder: Path) -> None:
+    for number, model in enumerate(models):
+        model.save(str(folder / str(number)))
+
+
+def load(folder: Path, parameters: dict[str, Any]) -> tuple[list[Any], int]:
+    """For prediction alone, as the manual advises, and the width of the beam."""
+    xlinear = import_module("pecos.xmc.xlinear.model")
+    names = sorted(path.name for path in folder.iterdir())
+    opened = [xlinear.XLinearModel.load(str(folder / name), is_predict_only=True) for name in names]
+    return opened, parameters["beam_size"]
+
+
+def predict(loaded: tuple[list[Any], int], X: Any, k: int, threads: int) -> tuple[Any, Any]:
+    """The mean of the trees' scores; a label that a tree does not find has 0 there."""
+    models, beam_size = loaded
+    deep = k if len(models) == 1 else max(k, beam_size)
+    options = {"only_topk": deep, "beam_size": beam_size, "threads": threads}
+    found = sum(model.predict(X, **options).tocsr() for model in models)
+    found = sp.csr_matrix(found / len(models))
     indices = np.full((X.shape[0], k), -1, dtype=np.int32)
     scores = np.zeros((X.shape[0], k), dtype=np.float32)
     for i in range(X.shape[0]):
