@@ -101,6 +101,9 @@ page-pictures: $(READY)  ## the pictures of docs/guide/page.md, from a tagger of
 joint-picture: $(READY)  ## the picture of docs/joint.md
 	$(BIN)/python docs/joint_picture.py
 
+paper-picture: $(READY)  ## the picture of docs/how-it-works.md, figure 1 of the paper
+	$(BIN)/python docs/paper_picture.py
+
 deep-picture: $(READY)  ## the picture of docs/guide/deep.md
 	$(BIN)/python docs/deep_picture.py
 

@@ -9,11 +9,14 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dxml
+from dxml._label_graph.graph import label_graph
 from dxml.joint._plan import PARTS
 from dxml.methods import method_class
+from dxml.paper._dxml import mean_label_vectors
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "dxml"
@@ -62,6 +65,25 @@ def test_the_page_on_the_joint_method_is_one_page_with_a_picture() -> None:
     assert len(page.splitlines()) <= 90
     assert "](joint.svg)" in page
     assert [name for name in PARTS if f"| `{name}` |" not in page] == []
+
+
+def test_figure_1_shows_what_algorithm_1_computes() -> None:
+    """Its edges are those of the label graph, f_y the mean label vector, f_x of length 1."""
+    spec = spec_from_file_location("paper_picture", ROOT / "docs" / "paper_picture.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    picture = module.PaperPicture()
+    numbers, steps = picture.numbers(), picture.steps
+    data = module.planted()
+    graph = label_graph(data.Y).adjacency.toarray()
+    assert numbers["edges"] == np.argwhere(np.triu(graph)).tolist()
+    expected = mean_label_vectors(data.Y[:1], steps["V"])[0]
+    np.testing.assert_allclose(numbers["f_y"], expected, rtol=1e-5)
+    assert np.linalg.norm(numbers["f_x"]) == pytest.approx(1, abs=1e-5)
+    assert 0 < numbers["loss"] < 1 and (steps["hidden"] >= 0).all()
+    page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
+    assert "](paper.svg)" in page and (ROOT / "docs" / "paper.svg").stat().st_size > 10_000
 
 
 def test_the_picture_of_the_encoder_shows_the_scores_of_its_page() -> None:

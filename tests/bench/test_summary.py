@@ -18,6 +18,7 @@ from dxml.exceptions import DataFormatError
 from dxml.metrics._bands import BANDS
 
 from .conftest import PLANTED, experiment, plan
+from .made_up import row
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +123,11 @@ def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]
     path.write_text('{"experiment": "small", "format": 0}')
     with pytest.raises(DataFormatError, match="small.json: no summary of format 1"):
         load_summaries(store.root)
+
+
+def test_the_interval_of_a_mean_by_hand() -> None:
+    """Student's t with nine degrees of freedom: 2.262 of a deviation of 0.5 over ten splits."""
+    many = Row("e", row("bibtex", "dxml", 60.0))
+    assert many.interval("P@1") == pytest.approx(2.2622 * 0.5 / 10**0.5, abs=1e-4)
+    assert Row("e", row("bibtex", "dxml", 60.0, runs=1)).interval("P@1") is None
+    assert many.interval("absent") is None

@@ -37,6 +37,7 @@ STUDIES = {
 }
 """Studies of a number, and what the axis is called."""
 TIMED = ("n_negatives", "n_trees")
+WHISKERS = "Whiskers are 95 % intervals of the mean, where several splits are stored."
 """Studies of what more training time buys."""
 
 
@@ -63,9 +64,15 @@ def figures(rows: Sequence[Row]) -> list[Figure]:
     """Every figure that there is data for, in the page's order."""
     return [
         *_two_ways(
-            rows, "activation", "ReLU against linear: P@k of DXML with and without the ReLU."
+            rows,
+            "activation",
+            f"ReLU against linear: P@k of DXML with and without the ReLU. {WHISKERS}",
         ),
-        *_two_ways(rows, "label_vectors", "DeepWalk against random label vectors: P@k of DXML."),
+        *_two_ways(
+            rows,
+            "label_vectors",
+            f"DeepWalk against random label vectors: P@k of DXML. {WHISKERS}",
+        ),
         *_time_curves(rows),
         *_tradeoffs(rows),
         *_band_bars(rows),
@@ -107,7 +114,7 @@ def _two_ways(rows: Sequence[Row], study: str, caption: str) -> list[Figure]:
         for axis, dataset in zip(axes, datasets, strict=True):
             series = {
                 str(row.parameters.get(study, "default")): [
-                    (row.mean(f"P@{k}") or 0.0, row.deviation(f"P@{k}") or 0.0) for k in KS
+                    (row.mean(f"P@{k}") or 0.0, row.interval(f"P@{k}") or 0.0) for k in KS
                 ]
                 for row in mine
                 if row.dataset == dataset
@@ -290,13 +297,13 @@ def _sweeps(rows: Sequence[Row]) -> list[Figure]:
         heading(canvas, "Effect of one parameter of DXML, the others fixed")
         return canvas
 
-    caption = "Effect of one parameter at a time, the others fixed."
+    caption = f"Effect of one parameter at a time, the others fixed. {WHISKERS}"
     return [Figure("sweeps", caption, paint)]
 
 
 def _curve(axis: Any, rows: Sequence[Row], study: str, i: int) -> None:
     points = sorted(
-        (row.parameters[study], row.mean("P@1"), row.deviation("P@1") or 0.0)
+        (row.parameters[study], row.mean("P@1"), row.interval("P@1") or 0.0)
         for row in rows
         if isinstance(row.parameters.get(study), int | float)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -201,6 +202,18 @@ class Row:
         """Standard deviation over splits and seeds; None for a single run."""
         spread = self.values["scores"].get(measure)
         return None if spread is None else spread["std"]
+
+    def interval(self, measure: str) -> float | None:
+        """Half of the 95 % confidence interval of the mean, by Student's t; None for a single run.
+
+        Splits of one data set share points, so that it is narrower than it should be.
+        """
+        deviation, n = self.deviation(measure), self.values["runs"]
+        if deviation is None or n < 2:
+            return None
+        from scipy.special import stdtrit
+
+        return float(stdtrit(n - 1, 0.975)) * deviation / math.sqrt(n)
 
     def number(self, name: str) -> float | None:
         """Mean of ``ms_per_point``, ``peak_bytes`` or ``model_bytes``."""
