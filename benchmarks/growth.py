@@ -7,6 +7,7 @@ Data is generated documents. One axis is doubled while the others stay as in `BA
 process of its own with one thread, so that its CPU seconds hardly depend on what else the machine
 does. Printed and stored is the exponent e of a fit cost ~ size^e; n log n has an exponent of about
 1.1 over these sizes. Memory is what the peak has more than that of a process with the data alone.
+The smallest data are too large for a kernel over all points, which is used for small data only.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from dxml.bench._machine import commit, describe_machine, describe_versions
+
 STORED = Path(__file__).parent / "results" / "growth.json"
-BASE = {"points": 1000, "features": 2000, "labels": 300, "labels_per_point": 3}
+BASE = {"points": 20_000, "features": 20_000, "labels": 5_000, "labels_per_point": 3}
 AXES = tuple(BASE)
 DOUBLINGS = 3
 METHODS: dict[str, dict[str, Any]] = {
@@ -101,7 +104,15 @@ def main() -> None:
                 "n_log_n": round(bound(sizes), 2),
             }
             stored["fits"][f"{method} {axis}"] = fit
-            stored |= {"base": BASE, "date": date.today().isoformat()}
+            stored |= {
+                "base": BASE,
+                "command": " ".join(["python", *sys.argv]),
+                "commit": commit(),
+                "date": date.today().isoformat(),
+                "machine": describe_machine(),
+                "threads": 1,
+                "versions": describe_versions(),
+            }
             STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
             print(f"{method:6} {axis:17} {fit}", flush=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ def walks_and_pairs(device: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_same_products_as_from_the_counts(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk_pairs, "PLACES", 10_000)
     walks, kind = walks_and_pairs(device)
+    monkeypatch.setattr(sys.modules[kind.__module__], "PLACES", 10_000)
     seen = np.flatnonzero(walks.counts)
     problem = skipgram.NegativeProblem.build(walks, seen, 5, 0.75)
     counted = factorise(problem, 6, 3, 0, device)

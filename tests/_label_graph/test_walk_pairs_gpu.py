@@ -15,10 +15,11 @@ from .test_cooccurrence_gpu import N_LABELS, WINDOW, random_walks
 @pytest.mark.gpu
 @pytest.mark.parametrize("columns", [False, True])
 def test_the_same_sums_as_on_a_cpu(columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dxml._label_graph import walk_pairs_gpu
     from dxml._label_graph.cooccurrence_gpu import GpuWalks
-    from dxml._label_graph.walk_pairs_gpu import GpuWalkPairs
 
     monkeypatch.setattr(walk_pairs, "PLACES", 10_000)
+    monkeypatch.setattr(walk_pairs_gpu, "PLACES", 10_000)
     index = index_walks(random_walks(), N_LABELS, WINDOW)
     on_gpu = GpuWalks(random_walks(), N_LABELS, WINDOW, torch.device("cuda"))
     seen = np.flatnonzero(index.counts)
@@ -28,7 +29,7 @@ def test_the_same_sums_as_on_a_cpu(columns: bool, monkeypatch: pytest.MonkeyPatc
     sums = []
     for pairs, device in (
         (walk_pairs.WalkPairs(index, seen, noise, 0.3), "cpu"),
-        (GpuWalkPairs(on_gpu, seen, noise, 0.3), "cuda"),
+        (walk_pairs_gpu.GpuWalkPairs(on_gpu, seen, noise, 0.3), "cuda"),
     ):
         step, h = torch.zeros(10, 6, device=device), torch.zeros(10, device=device)
         pairs.add(slice(5, 15), U.to(device), V.to(device), columns, step, h)
