@@ -219,25 +219,28 @@ models = {
     "kernel": Joint(device="cpu"),
     "wide": Joint(device="cpu", width=256, epochs=5),
 }
-found = {}
-for name, model in models.items():
-    ranking = model.fit(data.X[:700], data.Y[:700]).predict_topk(data.X[700:], 6)
-    found |= {f"{name}.indices": ranking.indices, f"{name}.scores": ranking.scores}
-np.savez(sys.argv[1], **found)
+for path in sys.argv[1:]:
+    found = {}
+    for name, model in models.items():
+        ranking = model.fit(data.X[:700], data.Y[:700]).predict_topk(data.X[700:], 6)
+        found |= {f"{name}.indices": ranking.indices, f"{name}.scores": ranking.scores}
+    np.savez(path, **found)
 """
 
 
 def test_a_seed_repeats_the_bits_and_threads_move_only_the_last_digits(tmp_path: Path) -> None:
-    def found(threads: int, name: str) -> dict[str, Any]:
-        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-        env = os.environ | dict.fromkeys(names, str(threads))
+    def found(threads: int, *names: str) -> Iterator[dict[str, Any]]:
+        limits = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+        env = os.environ | dict.fromkeys(limits, str(threads))
         env["PYTHONPATH"] = str(Path(dxml.__file__).parents[1])
-        path = tmp_path / f"{name}.npz"
-        subprocess.run([sys.executable, "-c", ON_THREADS, str(path)], env=env, check=True)
-        with np.load(path) as arrays:
-            return dict(arrays)
+        paths = [str(tmp_path / f"{name}.npz") for name in names]
+        subprocess.run([sys.executable, "-c", ON_THREADS, *paths], env=env, check=True)
+        for path in paths:
+            with np.load(path) as arrays:
+                yield dict(arrays)
 
-    two, again, one = found(2, "two"), found(2, "again"), found(1, "one")
+    two, again = found(2, "two", "again")
+    [one] = found(1, "one")
     assert all(np.array_equal(two[name], again[name]) for name in two)
     for name in ("dxml", "nearest"):
         assert np.array_equal(one[f"{name}.indices"], two[f"{name}.indices"])

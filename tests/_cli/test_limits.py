@@ -37,7 +37,7 @@ def test_the_same_model_and_predictions(
     monkeypatch.setattr(
         limits, "_handler_of", lambda memory: made.append(memory) or handler_of(memory)
     )
-    monkeypatch.setattr(limits, "LARGE", 4096)
+    monkeypatch.setattr(limits, "LARGE", 65536)
     monkeypatch.setattr(limits, "RESERVE", 0)
     monkeypatch.setattr(limits, "LEAST", 0)
     monkeypatch.setattr(limits, "_used", lambda: 0)

@@ -138,7 +138,7 @@ def test_a_model_is_the_same_in_little_memory(
         return [found.indices, found.scores, weights.data, weights.indices]
 
     expected = trained()
-    monkeypatch.setattr(limits, "LARGE", 4096)
+    monkeypatch.setattr(limits, "LARGE", 16384)
     monkeypatch.setattr(limits, "RESERVE", 0)
     monkeypatch.setattr(limits, "LEAST", 0)
     monkeypatch.setattr(limits, "_used", lambda: 0)
