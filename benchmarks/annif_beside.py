@@ -2,6 +2,7 @@
 
     pip install annif[omikuji]                         # into an environment of its own
     python benchmarks/annif_beside.py --annif VENV/bin/annif --work build/annif
+    python benchmarks/annif_beside.py --page           # the table of docs/guide/annif.md alone
 
 PubMed-MeSH, as `dxml.data` finds it: titles and abstracts, subjects by URI, and a vocabulary in
 SKOS of their names. Annif trains and evaluates its backends by its own commands; dxml is trained on
@@ -9,8 +10,9 @@ the same corpus with the same vocabulary, is served, and is evaluated by Annif t
 its backend ``http``. So all numbers are Annif's: F1@5 and nDCG of ten subjects. Annif's analysers
 need NLTK's punkt_tab, which they fetch, or find where NLTK_DATA says.
 
-The result goes to benchmarks/results/annif-beside.json; `--few` is a short form on 1,500 texts that
-shows that all of it runs, and stores nothing.
+The result goes to benchmarks/results/annif-beside.json, and from there into docs/guide/annif.md.
+What was measured so far is in found.json of the folder, and a second run there goes on from it.
+`--few` is a short form on 1,500 texts that shows that all of it runs, and stores nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +29,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dxml.bench._machine import commit
 from dxml.data import load_texts
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "annif-beside.json"
+PAGE = ROOT / "docs" / "guide" / "annif.md"
+MARKS = ("<!-- annif-beside -->", "<!-- /annif-beside -->")
 PORT = 8791
 URI = "http://example.org/mesh/"
 METRICS = ("F1@5", "NDCG")
@@ -138,27 +143,56 @@ def served(folder: Path) -> Iterator[None]:
 
 def measure(annif: Annif, backends: list[str], settings: list[str]) -> dict[str, Any]:
     """Every backend by itself, dxml, and each backend together with dxml."""
-    found: dict[str, Any] = {}
+    path = annif.folder / "found.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    def keep(name: str, row: dict[str, float]) -> None:
+        found[name] = row
+        path.write_text(json.dumps(found), "utf-8")
+
     annif.run("load-vocab", "mesh", "mesh.ttl")
     for name in backends:
-        corpus = ["--docs-limit", 2000] if name == "mllm" else []  # more take it hours
-        seconds = annif.run("train", *corpus, name, "train.tsv")
-        found[name] = {"train_s": seconds} | annif.evaluate(name, "test.tsv")
-    seconds = train_dxml(annif.folder, settings)
+        if name not in found:
+            corpus = ["--docs-limit", 2000] if name == "mllm" else []  # more take it hours
+            seconds = annif.run("train", *corpus, name, "train.tsv")
+            keep(name, {"train_s": seconds} | annif.evaluate(name, "test.tsv"))
+    seconds = found.get("dxml", {}).get("train_s") or train_dxml(annif.folder, settings)
     with served(annif.folder):
-        found["dxml"] = {"train_s": seconds} | annif.evaluate("dxml", "test.tsv")
+        if "dxml" not in found:
+            keep("dxml", {"train_s": seconds} | annif.evaluate("dxml", "test.tsv"))
         for name in backends:
-            found[f"dxml and {name}"] = annif.evaluate(f"dxml-{name}", "test.tsv")
+            if f"dxml and {name}" not in found:
+                keep(f"dxml and {name}", annif.evaluate(f"dxml-{name}", "test.tsv"))
     return found
+
+
+def write_page() -> None:
+    """The table of docs/guide/annif.md."""
+    stored = json.loads(RESULT.read_text("utf-8"))
+    lines = ["| | F1@5 | nDCG@10 |", "|---|---|---|"]
+    for name, row in stored["runs"].items():
+        lines.append(f"| {name} | {row['F1@5']:.3f} | {row['NDCG']:.3f} |")
+    lines += ["", f"{stored['train']:,} texts to train on, {stored['test']:,} to evaluate; "]
+    lines[-1] += f"Annif {stored['annif']}, dxml at {stored['commit'][:7]}."
+    text = PAGE.read_text("utf-8")
+    start, end = (text.index(mark) for mark in MARKS)
+    table = "\n".join(["", *lines, ""])
+    PAGE.write_text(text[: start + len(MARKS[0])] + table + text[end:], "utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--annif", type=Path, required=True, help="Annif's program")
+    parser.add_argument("--annif", type=Path, help="Annif's program")
+    parser.add_argument("--page", action="store_true", help="only write the page's table")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "annif")
     parser.add_argument("--backends", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--few", action="store_true", help="1,500 texts; nothing is stored")
     asked = parser.parse_args()
+    if asked.page:
+        write_page()
+        return
+    if asked.annif is None:
+        parser.error("--annif says where Annif's program is")
     asked.work.mkdir(parents=True, exist_ok=True)
     train, test = (load_texts("pubmed-mesh", part) for part in ("train", "test"))
     n_train, n_test = (1500, 200) if asked.few else (len(train.texts), len(test.texts))
@@ -178,8 +212,18 @@ def main() -> None:
         numbers = f"{row['F1@5']:7.4f} {row['NDCG']:7.4f}"
         print(f"{name:>16} {numbers} {row.get('train_s', 0):8.0f} {row['eval_s']:8.0f}")
     if not asked.few:
-        machine = {"cores": os.cpu_count(), "load": os.getloadavg()}
-        RESULT.write_text(json.dumps({**machine, "train": n_train, "test": n_test, "runs": found}))
+        version = subprocess.check_output([asked.annif, "--version"], text=True).split()[-1]
+        record = {
+            "cores": os.cpu_count(),
+            "load": os.getloadavg(),
+            "annif": version,
+            "commit": commit(),
+            "train": n_train,
+            "test": n_test,
+            "runs": found,
+        }
+        RESULT.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_page()
 
 
 if __name__ == "__main__":
