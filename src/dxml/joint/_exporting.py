@@ -1,8 +1,8 @@
 """Parts of a joint model as ONNX graphs, for programs without Python.
 
 Linear head: ``features`` (n, n_features), the scaled rows that the model was trained on, for a
-tagger tf-idf rows of length 1 → ``scores`` (n, n_labels), wᵀx − 1. Weights stay sparse: the features
-that a label weighs are gathered, multiplied and added up.
+tagger tf-idf rows of length 1 → ``scores`` (n, n_labels), wᵀx − 1. Weights stay sparse: what a
+label weighs is gathered, multiplied and added up.
 
 Text encoder: ``ids`` (n, length), token ids, and ``real`` (n, length), False where a text is padded
 → ``logits`` (n, n_labels). The tokenizer is that of the model's folder.
