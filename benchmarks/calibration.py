@@ -2,6 +2,7 @@
 
     DXML_DATA=folder python benchmarks/calibration.py bibtex eurlex-4k pubmed-mesh tibkat-gnd \\
         tags-train.jsonl parents-train.jsonl depends-train.jsonl
+    python benchmarks/calibration.py --page    # docs/guide/probabilities.md's table
 
 DATA is a registered data set or a table of JSON lines with ``text`` and ``labels``, such as
 `package_texts.py` and `wordnet_texts.py` make. Only training points are used: some are learnt from,
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -34,6 +36,7 @@ import scipy.sparse as sp
 from dxml._core.threads import n_threads
 from dxml._neighbors.kmeans import kmeans, nearest_centre
 from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.bench._worker import plain
 from dxml.data import load_dataset
 from dxml.joint import Joint
 from dxml.metrics import BINS, calibration_error, judged_scores, precision_at_k, score_bins
@@ -42,6 +45,23 @@ from dxml.text import TextFeatures
 from dxml.topk import TopK
 
 RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "probabilities.md"
+BEGIN, END = (
+    "<!-- calibration: made by benchmarks/calibration.py -->",
+    "<!-- end of calibration -->",
+)
+TITLES = {
+    "same texts": "one text, two labels",
+    "bibtex": "Bibtex",
+    "eurlex-4k": "Eurlex-4K",
+    "pubmed-mesh": "PubMed-MeSH",
+    "tibkat-gnd": "TIBKAT-GND",
+    "tags-train": "packages, tags",
+    "section-train": "packages, sections",
+    "depends-train": "packages, dependencies",
+    "parents-train": "WordNet, parents",
+}
+HELD = {"chance": "by chance", "source": "whole clusters", "same": "the same text"}
 LEARNT, CALIBRATED, RANKED = 8000, 2000, 3000
 FEW, DRAWS = (20, 50, 200), 10
 CELLS = 30
@@ -264,6 +284,47 @@ def pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {**{k: v for k, v in first.items() if k != "curve"}, **means, "draws": len(rows)}
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The newest row of each case: ECE@1 / ECE@5 of every calibration, and of no error at all."""
+    newest: dict[tuple[str, str, int], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        key = (row["data"], row["case"], row["learnt"])
+        newest.setdefault(key, {})[row["calibration"]] = row
+    names = ["joint", "temperature", "isotonic", "Venn–Abers"]
+    lines = [
+        "| data | held out | learnt from | P@1 | Joint | "
+        + " | ".join(names[1:])
+        + " | no error |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (data, case, learnt), found in sorted(newest.items(), key=_order):
+        own = found["joint"]
+        cells = [_pair(found.get(name), "ECE") for name in names] + [_pair(own, "noise")]
+        held = HELD.get(case, "by chance")
+        start = f"| {TITLES.get(data, data)} | {held} | {learnt:,} | {own['P@1']:.1f} | "
+        lines.append(start + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _order(item: tuple[tuple[str, str, int], Any]) -> tuple[int, str, int]:
+    (data, case, learnt), _ = item
+    return -learnt if data != "same texts" else 0, TITLES.get(data, data), len(case)
+
+
+def _pair(row: dict[str, Any] | None, measure: str) -> str:
+    if row is None:
+        return "–"
+    deep = max(int(name.partition("@")[2]) for name in row if re.fullmatch(r"ECE@\d+", name))
+    return f"{row[f'{measure}@1']:.1f} / {row[f'{measure}@{deep}']:.1f}"
+
+
+def with_table(page: str, results: Path) -> str:
+    """A page with the table of what is stored."""
+    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(rows)}\n\n{END}{rest.partition(END)[2]}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", nargs="*", metavar="DATA|TABLE.jsonl")
@@ -271,9 +332,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", action="store_true", help="only write the page's table")
     asked = parser.parse_args()
+    if asked.page:
+        PAGE.write_text(with_table(PAGE.read_text("utf-8"), asked.results), "utf-8")
+        return
     where = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": plain(" ".join(["python", *sys.argv])),
         "machine": describe_machine(),
         "threads": n_threads(),
         "commit": commit(),

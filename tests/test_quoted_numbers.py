@@ -56,6 +56,8 @@ SOURCES = {
         "../../src/dxml/bench/published.toml",
     ),
     "docs/what-holds.md": ("opening.json",),
+    "docs/how-it-works.md": ("incremental.jsonl",),
+    "docs/guide/probabilities.md": ("calibration.jsonl",),
 }
 """Where the numbers of a page come from; a page that is not here quotes none."""
 NOT_RESULTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -68,3 +69,17 @@ def test_rows_are_stored_with_where_they_come_from(
     assert sum(row[0] for row in first["curve"]) == 5 * 60
     assert last["case"] == "20" and last["draws"] == 2 and last["learnt"] == 20
     assert all({"machine", "threads", "commit", "command"} <= row.keys() for row in stored)
+
+
+def test_the_page_shows_what_is_stored() -> None:
+    page = calibration.PAGE.read_text("utf-8")
+    assert page == calibration.with_table(page, calibration.RESULTS), "run with --page"
+    assert not re.search(r"/(home|root|tmp|work)/", calibration.RESULTS.read_text("utf-8"))
+
+
+def test_the_newest_row_counts() -> None:
+    row = {"data": "bibtex", "case": "chance", "learnt": 5, "P@1": 50.0, "calibration": "joint"}
+    row |= {"noise@1": 1.0, "noise@5": 0.5, "ECE@5": 2.0}
+    rows = [{**row, "ECE@1": 9.0}, {**row, "ECE@1": 3.0}]
+    [_, _, line] = calibration.table([*rows, {**rows[0], "calibration": "isotonic"}]).splitlines()
+    assert line == "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | – | 9.0 / 2.0 | – | 1.0 / 0.5 |"
