@@ -72,7 +72,7 @@ fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: 
 
 fuzz-readers: $(READY)  ## every reader, fed with damaged files for an hour, guided by what they reach
 	$(BIN)/python -m pip install --quiet -c constraints.txt atheris
-	$(BIN)/python -m tests.fuzz.readers --seconds 3600
+	$(BIN)/python -m tests.fuzz.readers --seconds 3600 --output build/fuzz-readers.json
 
 fuzz-short: $(READY)  ## the short forms, about a minute
 	$(BIN)/python -m tests.fuzz.folders --trials 250 --seconds 30
@@ -123,6 +123,7 @@ docs: $(READY)   ## docs/benchmarks.md, its figures, docs/results.md and the REA
 	$(BIN)/python benchmarks/ray_scaling.py --page
 	$(BIN)/python benchmarks/cluster_plan.py --page
 	$(BIN)/python benchmarks/memory.py --page
+	$(BIN)/python benchmarks/reliability.py
 
 site: $(READY)   ## the documentation as a site in build/site, with its links checked
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dxml._core import stages
 from dxml.data import make_planted, write
 from dxml.methods import load_model
 from dxml.metrics import evaluate, inverse_propensity
+from dxml.paper import _training as paper_training
 
 from .asking import fails, run
 
@@ -36,6 +39,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_says_what_it_did(files: Path) -> None:
+    (files / "other").mkdir()
+    for name in (".lock", "arrays-0123456789ab.safetensors.0123456789ab.partial"):
+        (files / "other" / name).touch()  # as a save leaves them that was killed
     done = run("train", files / "train.txt", "--model", files / "other", *QUICK, "--seed", 1)
     assert "trained dxml on 300 points, 120 features, 12 labels" in done.output
     assert "next: dxml predict NEW --model" in done.output, "not: evaluate what was trained on"
@@ -44,8 +50,35 @@ def test_train_says_what_it_did(files: Path) -> None:
     spent = [float(each.split()[-1]) for each in stages[1].split(", ") if each[-1].isdigit()]
     assert abs(sum(spent) - float(stages[2])) < 0.06 * len(spent) + 0.06
     assert load_model(files / "other").get_params()["random_state"] == 1
+    assert not list((files / "other").glob("*.partial"))
     done = run("train", files / "train.txt", "--model", files / "default")
     assert "trained joint on 300 points" in done.output
+
+
+def test_a_training_that_broke_off_is_resumed(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "LEAST", 0.0)
+    made: list[str] = []
+    real = paper_training._fit
+
+    def fit(*arguments: Any) -> Any:
+        made.append(arguments[-2])
+        if made == ["encoder (validation)", "encoder"]:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(paper_training, "_fit", fit)
+    command = ["train", files / "train.txt", "--model", tmp_path / "m", *QUICK]
+    done = run(*command)
+    assert done.exit_code == 130
+    assert f"the state is in {tmp_path / 'm.partial'}: go on with --resume" in done.output
+    done = run(*command, "--resume")
+    assert done.exit_code == 0, done.output
+    assert made[2:] == ["encoder"], "the other was done before"
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    ours, theirs = (load_model(path / "m")._packed()[1] for path in (tmp_path, files))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
 def test_evaluate_equals_the_library(files: Path) -> None:

@@ -192,10 +192,3 @@ def test_resume_says_where_there_is_nothing_to_go_on_from(docs: Path, tmp_path: 
     done = run("train", docs, *COLUMNS, "--encoder", "none", "--model", model, "--resume")
     assert done.exit_code == 0 and "m.partial: no state to go on from" in done.output
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
-
-
-def test_only_tables_of_texts_are_resumed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = fails(capsys, "train", "eurlex-4k", "--resume", "--model", tmp_path / "m")
-    assert "--resume goes with a table of texts" in said

@@ -17,7 +17,15 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core import storage as _storage
-from dxml._core.storage import FORMAT, pack_csr, read_config, read_folder, sealed, write_folder
+from dxml._core.storage import (
+    FORMAT,
+    is_unfinished,
+    pack_csr,
+    read_config,
+    read_folder,
+    sealed,
+    write_folder,
+)
 from dxml.exceptions import ModelFormatError
 
 ARRAYS = {
@@ -126,6 +134,15 @@ def test_what_killed_saves_left_goes_with_the_next(tmp_path: Path) -> None:
     names = {path.name for path in tmp_path.iterdir()}
     assert not names & set(left) and names >= set(kept)
     assert read_folder(tmp_path)[0]["turn"] == 2
+
+
+def test_a_folder_with_the_rest_of_a_killed_save_may_be_written_to(tmp_path: Path) -> None:
+    assert is_unfinished(tmp_path)
+    for name in (".lock", "arrays-0123456789ab.safetensors.0123456789ab.partial"):
+        (tmp_path / name).touch()
+    assert is_unfinished(tmp_path)
+    (tmp_path / "thesis.txt").touch()
+    assert not is_unfinished(tmp_path)
 
 
 def test_a_planted_link_is_not_written_through(

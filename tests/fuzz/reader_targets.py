@@ -32,6 +32,7 @@ from dxml.text import TextTable, read_table
 
 Parts = dict[str, bytes]
 _RAM = Path("/dev/shm")
+FOLDER = "DXML_FUZZ_FOLDER"
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,17 @@ class Target:
 
 @cache
 def _folder() -> Path:
-    """A folder in memory, where the system has one; it goes when the process ends."""
+    """Where files are written: what `FOLDER` says, or a folder that goes when the process ends."""
+    if given := os.environ.get(FOLDER):
+        return Path(given)
+    kept.append(in_memory())
+    return Path(kept[0].name)
+
+
+def in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder in memory, where the system has one."""
     parent = _RAM if os.access(_RAM, os.W_OK) else None
-    kept.append(folder := tempfile.TemporaryDirectory(prefix="dxml-fuzz-", dir=parent))
-    return Path(folder.name)
+    return tempfile.TemporaryDirectory(prefix="dxml-fuzz-", dir=parent)
 
 
 kept: list[tempfile.TemporaryDirectory[str]] = []

@@ -165,13 +165,18 @@ def by_hypothesis(name: str, seconds: float) -> dict[str, Any]:
 
 def in_child(name: str, seconds: float) -> tuple[dict[str, Any], str]:
     """Atheris in a process of its own: its figures, and what it said where it found something."""
+    from .reader_targets import FOLDER, in_memory
+
     counts = WORK / f"{name.replace(' ', '-')}.json"
     counts.unlink(missing_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.readers", "--target", name]
     command += ["--seconds", str(seconds), "--counts", str(counts)]
     log = WORK / f"{name.replace(' ', '-')}.log"
-    with log.open("w") as output:
-        done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
+    with log.open("w") as output, in_memory() as folder:
+        env = os.environ | {FOLDER: folder}
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, check=False, env=env
+        )
     said = log.read_text("utf-8", "replace")
     if not counts.exists():
         raise RuntimeError(f"{name} did not start:\n{said[-2000:]}")
@@ -189,7 +194,7 @@ def fuzz(names: list[str], engine: str, seconds: float, output: Path | None) -> 
 
     WORK.mkdir(parents=True, exist_ok=True)
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = started("make fuzz-readers", began=began, engine=engine)
+    run = started("make fuzz-readers", began=began, engine=engine if names != [LINES] else LINES)
     found: dict[str, dict[str, Any]] = {
         name: {"executions": 0, "seconds": 0.0, "accepted": 0, "crashes": []} for name in names
     }

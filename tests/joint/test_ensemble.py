@@ -180,9 +180,12 @@ def test_a_part_that_is_not_known(known: Known) -> None:
         Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
 
 
-def test_a_damaged_model_without_votes(known: Known) -> None:
-    config, arrays = ensemble(known, True).state("float32")
-    del config["parts"]["vote"]
+@pytest.mark.parametrize("every_label", [True, False])
+def test_a_damaged_model_without_votes_or_parts(known: Known, every_label: bool) -> None:
+    config, arrays = ensemble(known, every_label).state("float32")
+    config["parts"] = {
+        name: own for name, own in config["parts"].items() if every_label and name != "vote"
+    }
     with pytest.raises(ModelFormatError, match="a joint model needs the part 'vote'"):
         Ensemble.restore(config, Arrays(arrays), known.tie_order, known.points.shape)
 

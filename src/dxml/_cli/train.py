@@ -72,12 +72,9 @@ def train(
         None,
         "--checkpoint",
         metavar="DIR",
-        help="Where its training stores its state.",
-        rich_help_panel=PANEL,
+        help="Where training stores what is done; MODEL.partial by default.",
     ),
-    resume: bool = typer.Option(
-        False, "--resume", help="Go on with one that broke off.", rich_help_panel=PANEL
-    ),
+    resume: bool = typer.Option(False, "--resume", help="Go on with a training that broke off."),
     label_info: Path | None = LABEL_INFO,
     language: str | None = LANGUAGE,
     strict: bool = STRICT,
@@ -105,17 +102,15 @@ def train(
                 raise ParameterError(f"{name} is given twice: leave --set {name}=… out.")
             given[name] = value
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
+    state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions, language, strict)
-        state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
         with open_limit(memory), open_cluster(ray):
             _train_tagger(data, model, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
         "--encoder": encoder is not None,
         "--vectors": vectors is not None,
-        "--checkpoint": checkpoint is not None,
-        "--resume": resume,
         "--label-info": label_info is not None,
         "--language": language is not None,
         "--strict": strict,
@@ -125,7 +120,7 @@ def train(
     if stray := [option for option, is_given in of_tables.items() if is_given]:
         raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
     with open_limit(memory), open_cluster(ray):
-        _train_method(data, model, method or "joint", split, given, quiet)
+        _train_method(data, model, method or "joint", split, given, state, quiet)
 
 
 @dataclass(frozen=True)
@@ -140,20 +135,28 @@ class _State:
         from dxml._cli._output import check_folder
 
         check_folder(self.folder)
-        if self.resume and not quiet and not any(self.folder.glob("*/step-*")):
+        if self.resume and not quiet and not self.there():
             typer.echo(f"{self.folder}: no state to go on from; training begins", err=True)
+
+    def there(self) -> bool:
+        """Whether anything is stored."""
+        from dxml._core.stages import has_stages
+
+        return has_stages(self.folder) or any(self.folder.glob("*/step-*"))
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Inside is the training and the saving; after both the state is removed."""
+        from dxml._core.stages import remove_stages
         from dxml._deep.resuming import remove_run
 
         try:
             yield
         except BaseException:
-            if any(self.folder.glob("*/step-*")):
+            if self.there():
                 typer.echo(f"the state is in {self.folder}: go on with --resume", err=True)
             raise
+        remove_stages(self.folder)
         remove_run(self.folder)
 
 
@@ -238,9 +241,11 @@ def _train_method(
     method: str,
     split: int | None,
     settings: dict[str, str],
+    state: _State,
     quiet: bool,
 ) -> None:
     from dxml._core.params import parameters_of, parse_settings
+    from dxml._core.stages import open_stages
     from dxml.data import REGISTRY, open_data
     from dxml.methods import method_class
     from dxml.progress import StageTimer, open_progress
@@ -252,12 +257,14 @@ def _train_method(
     }
     estimator = cls(**parse_settings(cls, accepted))
     _check_target(model)
+    state.check(quiet)
     start = time.perf_counter()
-    with open_progress(quiet) as progress:
+    with open_progress(quiet) as progress, state.kept():
         timer = StageTimer(progress)
         with timer.stage("read"):
             points = open_data(data, "train", split)
-        estimator.fit(points.X, points.Y, progress=timer)
+        with open_stages(state.folder, state.resume):
+            estimator.fit(points.X, points.Y, progress=timer)
         with timer.stage("save"):
             estimator.save(model)
     if not quiet:
@@ -289,7 +296,9 @@ def _check_target(model: Path) -> None:
 
 
 def _may_overwrite(folder: Path) -> bool:
-    return (folder / "config.json").is_file() or not any(folder.iterdir())
+    from dxml._core.storage import CONFIG, is_unfinished
+
+    return (folder / CONFIG).is_file() or is_unfinished(folder)
 
 
 def _report(

@@ -33,13 +33,14 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import HELP, Arrays
 from dxml._core.checked import is_marked, mark_of
-from dxml._core.locking import folder_lock
+from dxml._core.locking import LOCK, folder_lock
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
 
 __all__ = [
     "CONFIG",
     "FORMAT",
+    "is_unfinished",
     "on_disk",
     "pack_csr",
     "read_config",
@@ -89,6 +90,12 @@ def _write(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, npt.NDA
         for stale in folder.glob(pattern):
             if stale.name != name:
                 stale.unlink(missing_ok=True)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder holds nothing, or nothing but what a save left that was killed."""
+    left = {path.name for pattern in _STALE for path in folder.glob(pattern)}
+    return {path.name for path in folder.iterdir()} <= left | {LOCK}
 
 
 def sealed(config: Mapping[str, Any]) -> bytes:

@@ -24,6 +24,9 @@ import scipy.sparse as sp
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.compiled import compiled, prange
 from dxml._core.random_numba import seeded
+from dxml._core.sparse import plain_csr
+from dxml._core.stages import remembered
+from dxml._core.storage import pack_csr
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import descend
 from dxml._learners.linear_head import LinearHead
@@ -78,6 +81,37 @@ def fit_linear(
     device : str
         A GPU trains where there is no `start`, and where Triton is installed.
     """
+    inputs: dict[str, Any] = {"X": X, "signs": signs, "C": C, "max_iter": max_iter}
+    inputs |= {"prune": prune, "rows": rows}
+    inputs |= {"duals": duals, "start": start, "seed": seed, "device": device}
+
+    def compute() -> dict[str, npt.NDArray[Any]]:
+        head, ended = _fit(
+            X, signs, C, max_iter, prune, rows, duals, start, seed, device, stage, progress
+        )
+        return {**pack_csr("weights", head.weights), "duals": ended}
+
+    found = remembered("linear", inputs, compute)
+    data, indices, indptr = (found[f"weights.{part}"] for part in ("data", "indices", "indptr"))
+    weights = plain_csr(data, indices, indptr, (signs.shape[0], X.shape[1]))
+    return LinearHead(weights), found["duals"]
+
+
+def _fit(
+    X: sp.csr_matrix,
+    signs: sp.csr_matrix,
+    C: float,
+    max_iter: int,
+    prune: float,
+    rows: npt.NDArray[np.bool_] | None,
+    duals: Floats | None,
+    start: sp.csr_matrix | None,
+    seed: int,
+    device: str,
+    stage: str,
+    progress: Progress,
+) -> tuple[LinearHead, Floats]:
+    """`fit_linear`, computed."""
     duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
     n_labels, n_features = signs.shape[0], X.shape[1]
     known = sp.csr_matrix((n_labels, n_features), dtype=np.float32) if start is None else start

@@ -13,20 +13,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from dxml._core.cuda_graph import capture
+from dxml._core.stages import remembered
 from dxml._core.threads import SMALL_STEP, threads
 from dxml._learners.logistic_loss import chunked_logistic
 from dxml._learners.wide_layer import ROWS, Weights, WideHead
 from dxml.progress import SILENT, Progress
 
 __all__ = ["WideSettings", "fit_wide"]
+
+PARTS = ("inner", "inner_bias", "outer", "outer_bias")  # of a head
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,35 @@ def fit_wide(
     -------
     WideHead, and the mean training loss of each epoch.
     """
+    inputs: dict[str, Any] = {
+        "X": X,
+        "Y": Y,
+        "settings": settings,
+        "seed": seed,
+        "device": str(device),
+    }
+    for name in PARTS:
+        inputs[name] = None if start is None else getattr(start, name)
+
+    def compute() -> dict[str, npt.NDArray[Any]]:
+        head, history = _fit(X, Y, settings, seed, device, start, stage, progress)
+        return {**{name: getattr(head, name) for name in PARTS}, "history": np.array(history)}
+
+    found = remembered("wide", inputs, compute)
+    return WideHead(*(found[name] for name in PARTS)), found["history"].tolist()
+
+
+def _fit(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    settings: WideSettings,
+    seed: int,
+    device: torch.device,
+    start: WideHead | None,
+    stage: str,
+    progress: Progress,
+) -> tuple[WideHead, list[float]]:
+    """`fit_wide`, computed."""
     n = X.shape[0]
     generator = torch.Generator(device=device).manual_seed(seed)
     if start is None:

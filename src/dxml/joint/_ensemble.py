@@ -127,7 +127,8 @@ class Ensemble:
             arrays.release()  # what was unpacked is not needed twice
         settings = {name: part.settings for name, part in parts.items()}
         plan = Plan(flag(config, "every_label"), settings)
-        if plan.every_label and not isinstance(parts.get(Vote.name), Vote):
+        votes = isinstance(parts.get(Vote.name), Vote)
+        if not parts or (plan.every_label and not votes):
             raise ModelFormatError(f"a joint model needs the part {Vote.name!r}. {HELP}")
         known = Known(points, labels, tie_order, space_of(plan, parts, points, searched))
         return cls(plan, known, parts, searched, whole(config, "n_candidates", 1))

@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
 from dxml._core.files import replacing
 from dxml.exceptions import ParameterError
@@ -75,36 +73,35 @@ def _needed(package: str) -> Any:
 
 
 def _linear_graph(onnx: Any, part: Any) -> Any:
-    """Products of gathered features and weights, added up by label.
-
-    Labels with about as many weights are a group, padded to the longest of them. A scatter that
-    adds would need no padding, but onnxruntime's threads lose some of what they add to one place.
-    """
+    """Products of gathered features and weights, added up by label."""
     assert isinstance(part, LinearPart)
-    weights = part.head.weights
+    weights = part.head.weights.tocoo()
     n_labels, n_features = weights.shape
+    kept = weights.data != 0
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
-    constants = {"offset": np.array(-1, dtype=np.float32), "axes": np.array([2], dtype=np.int64)}
-    nodes, order = [], []
-    lengths = np.diff(weights.indptr)
-    doublings = np.ceil(np.log2(np.maximum(lengths, 1))).astype(int)
-    for size in np.unique(doublings):
-        labels = np.flatnonzero(doublings == size)
-        columns, values = _padded(weights, labels)
-        constants |= {f"columns {size}": columns, f"weights {size}": values}
-        names = [f"{what} {size}" for what in ("gathered", "products", "sums")]
-        nodes += [
-            helper.make_node("Gather", ["features", f"columns {size}"], names[:1], axis=1),
-            helper.make_node("Mul", [names[0], f"weights {size}"], names[1:2]),
-            helper.make_node("ReduceSum", [names[1], "axes"], names[2:], keepdims=0),
-        ]
-        order.append(labels)
-    constants["order"] = np.argsort(np.concatenate(order)).astype(np.int64)
-    groups = [f"sums {size}" for size in np.unique(doublings)]
-    nodes += [
-        helper.make_node("Concat", groups, ["by group"], axis=1),
-        helper.make_node("Gather", ["by group", "order"], ["by label"], axis=1),
-        helper.make_node("Add", ["by label", "offset"], ["scores"]),
+    constants = {
+        "columns": weights.col[kept].astype(np.int64),
+        "labels": weights.row[kept].astype(np.int64)[:, None],
+        "weights": weights.data[kept].astype(np.float32),
+        "n_labels": np.array([n_labels], dtype=np.int64),
+        "first": np.array([0], dtype=np.int64),
+        "second": np.array([1], dtype=np.int64),
+        "offset": np.array(-1, dtype=np.float32),
+    }
+    fill = helper.make_tensor("zero", float32, [1], [0.0])
+    nodes = [
+        helper.make_node("Gather", ["features", "columns"], ["gathered"], axis=1),
+        helper.make_node("Mul", ["gathered", "weights"], ["products"]),
+        helper.make_node("Transpose", ["products"], ["by_weight"], perm=[1, 0]),
+        helper.make_node("Shape", ["features"], ["shape"]),
+        helper.make_node("Slice", ["shape", "first", "second"], ["n"]),
+        helper.make_node("Concat", ["n_labels", "n"], ["sizes"], axis=0),
+        helper.make_node("ConstantOfShape", ["sizes"], ["zeros"], value=fill),
+        helper.make_node(
+            "ScatterND", ["zeros", "labels", "by_weight"], ["by_label"], reduction="add"
+        ),
+        helper.make_node("Transpose", ["by_label"], ["sums"], perm=[1, 0]),
+        helper.make_node("Add", ["sums", "offset"], ["scores"]),
     ]
     graph = helper.make_graph(
         nodes,
@@ -117,19 +114,6 @@ def _linear_graph(onnx: Any, part: Any) -> Any:
     made = helper.make_model(graph, opset_imports=[opset], producer_name="dxml", ir_version=IR)
     onnx.checker.check_model(made)
     return made
-
-
-def _padded(
-    weights: sp.csr_matrix, labels: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Features and weights of some labels, (n_labels, longest) each; padding weighs 0."""
-    rows = weights[labels]
-    lengths = np.diff(rows.indptr)
-    there = np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None]
-    columns = np.zeros(there.shape, dtype=np.int64)
-    values = np.zeros(there.shape, dtype=np.float32)
-    columns[there], values[there] = rows.indices, rows.data
-    return columns, values
 
 
 def _deep_graph(onnx: Any, part: Any) -> Any:

@@ -22,6 +22,7 @@ from dxml._core.memory import promised_memory
 from dxml._core.params import Range, Seed
 from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import open_stages
 from dxml._core.threads import n_threads
 from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
@@ -217,11 +218,12 @@ class Joint(Teachable):
         label_texts : sequence of str, optional
             Name and description of every label, in the order of the columns.
         checkpoint : str or Path, optional
-            A folder where the state of the encoder's training is stored every three minutes. It
-            may be removed when the model is saved.
+            A folder for what is done: the state of the encoder's training every three minutes, and
+            what other steps of some seconds gave. It may be removed when the model is saved.
         resume : bool
-            Go on from the state in `checkpoint`; without one, begin. Data and parameters must be
-            the same. On a CPU the model is then the same as if nothing had broken off.
+            Go on from what is in `checkpoint`; without anything there, begin. An encoder's data and
+            parameters must be the same; steps on other data or with others are done anew. On a CPU
+            the model is then the same as if nothing had broken off.
         progress : Progress
             Hears of the long steps.
         """
@@ -232,7 +234,8 @@ class Joint(Teachable):
         def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
             self._fit_points(X, Y, texts, label_texts, keep, progress)
 
-        return self._fit_by(fit, X, Y, progress)
+        with open_stages(None if checkpoint is None else Path(checkpoint), resume):
+            return self._fit_by(fit, X, Y, progress)
 
     @property
     def n_iter_(self) -> int:

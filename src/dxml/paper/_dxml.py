@@ -19,6 +19,7 @@ from dxml._core.device import resolve_device
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import remembered
 from dxml._core.storage import pack_csr
 from dxml._core.targets import grown_labels
 from dxml._label_graph.graph import label_graph, read_graph
@@ -371,19 +372,22 @@ class DXML(Classifier):
         walks = self._walk(Y, progress)
         seen = np.bincount(walks[:, 0], minlength=self.n_labels_) > 0  # all that are reached start
         self.isolated_labels_ = np.flatnonzero(~seen).astype(np.int32)
-        vectors = train_skipgram(
-            walks,
-            self.n_labels_,
-            dim,
-            window=self.window,
-            negative=self.n_negatives,
-            exponent=self.exponent,
-            hierarchical=self.softmax == "hierarchical",
-            spectrum=self.spectrum,
-            seed=spawn_seed(self.random_state, "skipgram"),
-            device=resolve_device(self.device),
-            progress=progress,
-        )
+        settings: dict[str, Any] = {
+            "n_labels": self.n_labels_,
+            "dim": dim,
+            "window": self.window,
+            "negative": self.n_negatives,
+            "exponent": self.exponent,
+            "hierarchical": self.softmax == "hierarchical",
+            "spectrum": self.spectrum,
+            "seed": spawn_seed(self.random_state, "skipgram"),
+            "device": resolve_device(self.device),
+        }
+        vectors = remembered(
+            "label-vectors",
+            {"walks": walks, **settings},
+            lambda: {"vectors": train_skipgram(walks, **settings, progress=progress)},
+        )["vectors"]
         return center_and_scale(vectors) if self.center else vectors
 
     def _walk(self, Y: sp.csr_matrix, progress: Progress) -> npt.NDArray[np.int32]:

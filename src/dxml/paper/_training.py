@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dxml._core.cuda_graph import capture
+from dxml._core.stages import remembered
 from dxml._core.threads import SMALL_STEP, threads
 from dxml.paper._encoder import Activation, FeatureEncoder
 from dxml.paper._input_layer import CpuInputLayer, GpuInputLayer, InputLayer
@@ -34,6 +35,7 @@ __all__ = ["DENSE_FEATURES", "EncoderSettings", "fit_encoder"]
 DENSE_FEATURES = 16_384
 """Largest number of features for which batches are made dense on a GPU."""
 
+WEIGHTS = ("w1", "b1", "w2", "b2")  # of an encoder
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
@@ -343,6 +345,29 @@ def fit_encoder(
     -------
     FeatureEncoder, and the mean training loss of each epoch.
     """
+    inputs: dict[str, Any] = {"X": X, "targets": targets, "settings": settings, "device": device}
+    inputs["rng"] = rng.bit_generator.state
+
+    def compute() -> dict[str, npt.NDArray[Any]]:
+        encoder, history = _fit(X, targets, settings, rng, device, stage, progress)
+        return {**{name: getattr(encoder, name) for name in WEIGHTS}, "history": np.array(history)}
+
+    found = remembered("encoder", inputs, compute)
+    weights = {name: found[name] for name in WEIGHTS}
+    encoder = FeatureEncoder(**weights, activation=settings.activation)
+    return encoder, found["history"].tolist()
+
+
+def _fit(
+    X: sp.csr_matrix,
+    targets: Floats,
+    settings: EncoderSettings,
+    rng: np.random.Generator,
+    device: str,
+    stage: str,
+    progress: Progress,
+) -> tuple[FeatureEncoder, list[float]]:
+    """`fit_encoder`, computed."""
     n, d = X.shape
     seeds = rng.integers(2**63, size=2)
     head = _Head(targets.shape[1], settings, torch.Generator().manual_seed(int(seeds[0])))

@@ -1,0 +1,102 @@
+"""The figures of docs/reliability.md, from what the last runs of fuzzers and faults have stored.
+
+make fuzz-readers fuzz faults         # each takes --output, a file of benchmarks/results
+python benchmarks/reliability.py      # then the page
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+READERS, MODELS, FAULTS = "fuzz-readers.json", "fuzz-models.json", "faults.json"
+
+
+def stored(name: str) -> list[dict[str, Any]]:
+    """The runs of a file, oldest first."""
+    return list(json.loads((RESULTS / name).read_text("utf-8")))
+
+
+def _readers() -> list[str]:
+    runs = stored(READERS)
+    by_name: dict[str, list[int]] = {}
+    for run in runs:
+        for name, found in run["targets"].items():
+            sums = by_name.setdefault(name, [0, 0, 0])
+            sums[0] += found["executions"]
+            sums[1] += found["accepted"]
+            sums[2] += len(found["crashes"])
+    lines = ["| reader | files tried | accepted | crashes |", "|---|---|---|---|"]
+    for name, (tried, accepted, crashes) in by_name.items():
+        if tried:
+            lines.append(f"| {name} | {tried:,} | {accepted:,} | {crashes} |")
+    totals = [sum(sums[at] for sums in by_name.values()) for at in range(3)]
+    lines.append(f"| all | {totals[0]:,} | {totals[1]:,} | {totals[2]} |")
+    return [*lines, "", _by(runs)]
+
+
+def _models() -> list[str]:
+    lines = [
+        "| run | checksums | trials | refused | same | different | wrong kind | hang | signal |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    runs = stored(MODELS)
+    for number, run in enumerate(runs, start=1):
+        for name in ("checksums as they were", "written again"):
+            kinds = ("refused", "same", "different", "wrong kind", "hang", "signal")
+            cells = [f"{run[name][kind]:,}" for kind in kinds]
+            said = "as they were" if "were" in name else "right again"
+            trials = sum(run[name].values())
+            lines.append(f"| {number} | {said} | {trials:,} | {' | '.join(cells)} |")
+    notes = [f"Run {n}: {run['note']}" for n, run in enumerate(runs, start=1) if "note" in run]
+    return [*lines, "", " ".join([*notes, _by(runs)])]
+
+
+def _faults() -> list[str]:
+    lines = ["| what is disturbed | calls | at every call | at random |", "|---|---|---|---|"]
+    runs = stored(FAULTS)
+    names = list(dict.fromkeys(name for run in runs for name in run["scenarios"]))
+    for name in names:
+        found = [run["scenarios"][name] for run in runs if name in run["scenarios"]]
+        every, at_random = (sum(each[key] for each in found) for key in ("at every call", "random"))
+        lines.append(f"| {name} | {found[-1]['calls']} | {every:,} | {at_random:,} |")
+    kinds = list(dict.fromkeys(kind for run in runs for kind in run["tried"]))
+    tried = {kind: sum(run["tried"].get(kind, 0) for run in runs) for kind in kinds}
+    said = ", ".join(f"{number:,} of {kind}" for kind, number in tried.items())
+    problems = sum(run["problems"] for run in runs)
+    return [
+        *lines,
+        "",
+        f"In all {sum(tried.values()):,} faults: {said}. Lost, half-written or left over: "
+        f"{problems}. {_by(runs)}",
+    ]
+
+
+def _by(runs: list[dict[str, Any]]) -> str:
+    last = runs[-1]
+    return f"`{last['command']}` on {last['machine']}, {last['began'][:10]}."
+
+
+def render() -> str:
+    """The three tables."""
+    parts = {
+        "### Readers": _readers(),
+        "### Model folders": _models(),
+        "### Faults": _faults(),
+    }
+    return "\n\n".join(f"{title}\n\n" + "\n".join(lines) for title, lines in parts.items())
+
+
+def write_page(page: Path = PAGE) -> None:
+    before, rest = page.read_text("utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n\n{render()}\n\n{END}{after}", "utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
