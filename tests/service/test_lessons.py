@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dxml._core.locking import folder_lock
 from dxml.exceptions import ParameterError
 from dxml.service import _engine as engine_module
 from dxml.service._engine import Engine, Wanted
-from dxml.service._settling import apply_journal, compact_journal
+from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
-from .conftest import client_of, names_of, wait_until
+from .conftest import PATIENCE, client_of, names_of, wait_until
 
 SOUP = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
 
@@ -213,3 +215,25 @@ def test_a_model_of_features_applies_nothing(trained_joint: Path, tmp_path: Path
     Journal(model / JOURNAL).close()
     with pytest.raises(ParameterError, match="holds a model of features, which learns no lessons"):
         apply_journal(model)
+
+
+def test_a_lesson_that_is_just_taken_into_the_model_is_taken_back_after_that(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken out of the journal meanwhile, it would stay in the model for good."""
+    monkeypatch.setattr("dxml.service._reviewing.PATIENCE", PATIENCE)
+    engine = Engine(model)
+    engine.learn(**lesson("a"))
+    engine.close()
+    with folder_lock(model):
+        tagger = apply_journal(model)
+        undoing = threading.Thread(target=undo_lesson, args=(model, 1))
+        undoing.start()
+        undoing.join(1)
+        tagger.save(model)
+        compact_journal(model)
+    undoing.join(PATIENCE)
+    assert not undoing.is_alive()
+    engine = Engine(model)
+    assert not engine.served.knows("a")  # type: ignore[attr-defined]
+    engine.close()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from dxml.service._copied_journal import CopiedJournal, open_journal
 from dxml.service._errors import ServiceError
 from dxml.service._lessons import apply, changed, steps
 from dxml.service._limits import Limits
@@ -316,6 +317,9 @@ class Engine:
 
     def _teachable(self) -> ServedTagger:
         served = self.apply_pending()
+        if isinstance(self.journal, CopiedJournal):
+            message = "the model's folder cannot be written to, so it cannot be taught."
+            raise ServiceError("conflict", message)
         if not isinstance(served, ServedTagger):
             message = "this model takes features, so it cannot be taught texts."
             raise ServiceError("conflict", message)
@@ -365,7 +369,7 @@ class Engine:
 
 
 def _opened(journal: str | Path | SharedJournal) -> AnyJournal:
-    return journal if isinstance(journal, SharedJournal) else Journal(journal)
+    return journal if isinstance(journal, SharedJournal) else open_journal(journal)
 
 
 def _ranked(served: Served, wanted: Sequence[Wanted]) -> list[Ranked]:

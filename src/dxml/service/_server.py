@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from dxml._core.cluster import ray_cluster
 from dxml.exceptions import ParameterError
 from dxml.service._access import check_origins, check_token, is_loopback
+from dxml.service._copied_journal import open_journal
 from dxml.service._limits import Limits
 from dxml.service._logs import configure_logs
 from dxml.service._replicas import serve_replicas
 from dxml.service._served import check_method
 from dxml.service._tokens import Tokens, hashed
-from dxml.tagging._journal import JOURNAL, Journal
+from dxml.tagging._journal import JOURNAL
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -122,7 +123,7 @@ def serve(
         return
     Tokens(file=tokens)
     check_method(model)  # errors are reported here once, not by each worker
-    Journal(Path(model) / JOURNAL).close()
+    open_journal(Path(model) / JOURNAL).close()
     announce()
     threads = max(1, (os.cpu_count() or 1) // workers)
     worker = {"model": str(model), "threads": threads, **options}
