@@ -1,6 +1,7 @@
-"""The figures of docs/reliability.md, from what the last runs of fuzzers and faults have stored.
+"""The figures of docs/reliability.md, from the stored runs of fuzzers, faults and soaks.
 
 make fuzz-readers fuzz faults         # each takes --output, a file of benchmarks/results
+python benchmarks/soak.py --store     # an hour
 python benchmarks/reliability.py      # then the page
 """
 
@@ -15,6 +16,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 READERS, MODELS, FAULTS = "fuzz-readers.json", "fuzz-models.json", "faults.json"
+SOAK = "soak.json"
 
 
 def stored(name: str) -> list[dict[str, Any]]:
@@ -77,17 +79,50 @@ def _faults() -> list[str]:
     ]
 
 
+def _service() -> list[str]:
+    lines = [
+        "| run | minutes | workers | requests answered | kills and restarts | reloads, swaps and "
+        "settlings | texts lost or wrong | errors that no kill explains | memory, last quarter "
+        "against second |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    runs = [run for run in stored(SOAK) if run["what"] == "soak"]
+    for number, run in enumerate(runs, start=1):
+        rough = sum(
+            n
+            for kind, n in run["upheavals"].items()
+            if kind.startswith(("kill", "re")) and kind != "reload"
+        )
+        wrong = f"{len(run['wrong_texts'])} of {run['texts']}"
+        cells = [
+            f"{run['minutes']:g}",
+            str(run["workers"]),
+            f"{sum(run['answered'].values()):,}",
+            str(rough),
+            str(sum(run["upheavals"].values()) - rough),
+            wrong,
+            str(len(run["unexplained"])),
+            f"{run['megabytes']['ratio']:.2f}",
+        ]
+        lines.append(f"| {number} | {' | '.join(cells)} |")
+    notes = [f"Run {n}: {run['note']}" for n, run in enumerate(runs, start=1) if "note" in run]
+    last = runs[-1]
+    by = f"`{last['command']}` on {last['machine']}, {last['ended'][:10]}."
+    return [*lines, "", " ".join([*notes, by])]
+
+
 def _by(runs: list[dict[str, Any]]) -> str:
     last = runs[-1]
     return f"`{last['command']}` on {last['machine']}, {last['began'][:10]}."
 
 
 def render() -> str:
-    """The three tables."""
+    """The four tables."""
     parts = {
         "### Readers": _readers(),
         "### Model folders": _models(),
         "### Faults": _faults(),
+        "### The service, killed and swapped": _service(),
     }
     return "\n\n".join(f"{title}\n\n" + "\n".join(lines) for title, lines in parts.items())
 

@@ -17,6 +17,7 @@ import argparse
 import json
 import random
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -26,6 +27,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dxml._core.locking import folder_lock
+from dxml.bench._machine import commit, describe_machine, machine_name
 from dxml.service._engine import Engine
 from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
@@ -237,6 +239,7 @@ def soak(minutes: float, workers: int, pause: float) -> dict[str, object]:
         left = [path.name for path in (Path(scratch) / "tmp").iterdir()]
     every = max(1, len(service.samples) // 60)
     return {
+        "what": "soak",
         "minutes": minutes,
         "workers": workers,
         "answered": dict(ledger.answered),
@@ -269,6 +272,19 @@ def failures(found: dict[str, object], short: bool) -> list[str]:
     return bad
 
 
+def store(found: dict[str, object]) -> None:
+    """Add a run to the stored ones, with where it ran."""
+    runs = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
+    run = {
+        "command": " ".join(["python", *sys.argv]),
+        "commit": commit(),
+        "machine": machine_name(describe_machine()),
+        "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **found,
+    }
+    RESULTS.write_text(json.dumps([*runs, run], indent=1) + "\n", "utf-8")
+
+
 def main() -> None:
     """Soak, print, and store where asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -284,8 +300,7 @@ def main() -> None:
     shown = {name: value for name, value in found.items() if name != "samples"}
     print(json.dumps(shown, indent=1), flush=True)
     if asked.store:
-        stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps(stored | {"soak": found}, indent=1) + "\n")
+        store(found)
     if bad := failures(found, asked.short):
         raise SystemExit("; ".join(bad))
 

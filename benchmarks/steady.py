@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from load import answer_of, make_requests
-from soak import GROWTH, RESULTS
+from soak import GROWTH, RESULTS, store
 from soaked_service import LABELS, SoakedService, levels, small_tagger, text_of
 
 PER_MINUTE = 10_000
@@ -87,6 +87,7 @@ def steady(workers: int, minutes: float) -> dict[str, object]:
     times = sorted(found.seconds)
     p50, p99 = (round(1000 * times[int(share * len(times))], 1) for share in (0.5, 0.99))
     return {
+        "what": "steady",
         "minutes": minutes,
         "workers": workers,
         "requests": len(times),
@@ -110,9 +111,7 @@ def main() -> None:
         found = steady(workers, asked.minutes)
         print(json.dumps(found, indent=1), flush=True)
         if asked.store:
-            stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-            stored[f"steady, {workers} workers"] = found
-            RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+            store(found)
         if set(found["statuses"]) != {"200"}:  # type: ignore[call-overload]
             bad.append(f"{workers} workers: {found['statuses']}")
         for what in ("megabytes", "handles"):

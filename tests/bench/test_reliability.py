@@ -44,3 +44,9 @@ def test_no_last_run_lost_or_crashed_anything() -> None:
         assert not any(last[name][kind] for kind in ("signal", "hang", "wrong kind"))
     assert last["checksums as they were"]["different"] == 0
     assert module.stored(module.READERS)[-1]["crashes"] == 0
+
+
+def test_the_last_soak_lost_nothing() -> None:
+    last = [run for run in script().stored("soak.json") if run["what"] == "soak"][-1]
+    assert last["wrong_texts"] == last["unexplained"] == last["dead_clients"] == []
+    assert last["texts"] > 50 and sum(last["upheavals"].values()) >= 5
