@@ -153,6 +153,11 @@ sdist-test: $(READY)  ## build sdist and wheel, install the sdist into a fresh e
 	build/sdist/venv/bin/python -m pip install --quiet -c constraints.txt "$$(ls build/sdist/dxml-*.tar.gz)[dev]"
 	cd build/sdist/source && ../venv/bin/python -m pytest -q $(SDIST_TESTS)
 
+sbom: $(READY)   ## what is installed, as a bill of materials (CycloneDX): build/sbom.json
+	$(PYTHON) -m venv build/sbom-venv
+	build/sbom-venv/bin/python -m pip install --quiet cyclonedx-bom
+	build/sbom-venv/bin/cyclonedx-py environment $(BIN)/python -o build/sbom.json
+
 bench-parts: $(READY)  ## speed and memory of the parts, as ratios
 	$(BIN)/python benchmarks/parts.py
 
