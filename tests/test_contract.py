@@ -228,6 +228,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.thorough
 def test_a_seed_repeats_the_bits_and_threads_move_only_the_last_digits(tmp_path: Path) -> None:
     def found(threads: int, *names: str) -> Iterator[dict[str, Any]]:
         limits = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")

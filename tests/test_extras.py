@@ -82,7 +82,11 @@ def test_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
+    for name in [package, *sys.modules]:
+        if name == package or name.startswith(f"{package}."):
+            monkeypatch.setitem(sys.modules, name, None)
+        elif name.startswith("dxml.service"):  # may have been imported with the package
+            monkeypatch.delitem(sys.modules, name)
     said = fails(capsys, *(part.format(folder=folder) for part in command.split()))
     assert f"pip install 'dxml[{extra}" in said, said
     assert said.startswith("error: ") and said.count("\n") == 1

@@ -53,6 +53,10 @@ EXPECTED: dict[str, dict[str, str]] = {
 """Checks that a method fails, each with its reason."""
 
 
+QUICK = {"joint", "dxml", "knn"}
+"""Methods whose checks are run by every `make unit`."""
+
+
 def cheap(method: str) -> Classifier:
     return method_class(method)(**CHEAP.get(method, {}))
 
@@ -62,6 +66,13 @@ def method(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.thorough)
+        for name in sorted(METHODS)
+    ],
+)
 def test_its_own_checks_pass(method: str) -> None:
     expected = EXPECTED.get(method, {})
     with numba_threads(1), warnings.catch_warnings():

@@ -168,6 +168,7 @@ for moment in range(1, 500):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("what", "made"), [("keep", 4), ("restore", 2)])
 def test_a_kill_at_any_moment_leaves_all_readable(folder: Path, what: str, made: int) -> None:
     for n in (2, 3):

@@ -130,6 +130,7 @@ def test_two_labels(hierarchical):
     assert np.isfinite(train_skipgram(walks, 2, 3, hierarchical=hierarchical)).all()
 
 
+@pytest.mark.thorough
 def test_same_bits_whatever_the_threads():
     program = """
 import hashlib, numpy as np

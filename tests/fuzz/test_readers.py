@@ -88,6 +88,7 @@ def test_a_planted_crash_is_found_once_and_kept(
     assert (tmp_path / "crashes" / figures["crashes"][0]).read_bytes() == b"\x00x"
 
 
+@pytest.mark.thorough
 def test_compiled_loops_stay_within_their_arrays() -> None:
     accepted, refused, wrong = hammer(20_000)
     assert wrong == 0 and accepted > 1000 and refused > 1000
