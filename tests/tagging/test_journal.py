@@ -106,3 +106,20 @@ def test_a_journal_of_the_first_version_is_taken_on(tmp_path: Path) -> None:
     assert other.identity != one.identity
     for journal in (one, two, other):
         journal.close()
+
+
+def test_a_file_that_is_refused_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def kept(*given: Any, **more: Any) -> sqlite3.Connection:
+        opened.append(connect(*given, **more))
+        return opened[-1]
+
+    (tmp_path / "text").write_text("no journal, but long enough to be looked into " * 9)
+    monkeypatch.setattr(sqlite3, "connect", kept)
+    with pytest.raises(ModelFormatError, match="cannot be opened as the journal"):
+        Journal(tmp_path / "text")
+    [connection] = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

@@ -101,6 +101,15 @@ class Journal:
         self._connection = sqlite3.connect(
             self.path, timeout=30, check_same_thread=False, isolation_level=None
         )
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._file = _file_at(self.path)
+
+    def _prepare(self) -> None:
+        """Check the version, and make what is missing."""
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         [version] = self._connection.execute("PRAGMA user_version").fetchone()
@@ -112,7 +121,6 @@ class Journal:
         if version < VERSION:  # opening a current journal writes nothing
             self._make()
         [self.identity] = self._connection.execute("SELECT name FROM identity").fetchone()
-        self._file = _file_at(self.path)
 
     def in_place(self) -> bool:
         """Whether the file at the path is still the one that is open."""
