@@ -213,6 +213,12 @@ def test_half_a_character_in_a_request(client: TestClient) -> None:
     assert error_of(client.delete("/points/%ED%A0%80"), 404)[0] == "not_found"
 
 
+def test_another_method_is_told_all_that_may_be_used(client: TestClient) -> None:
+    for path, methods in (("/lessons/1", "DELETE, GET"), ("/health", "GET, HEAD")):
+        answer = client.put(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+
+
 @pytest.mark.parametrize("path", ["/predict", "/learn", "/unlabel", "/v1/projects/tags/learn"])
 @pytest.mark.parametrize(
     "sent",

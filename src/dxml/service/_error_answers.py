@@ -8,6 +8,7 @@ import sqlite3
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from dxml.exceptions import DxmlError
 from dxml.service._answers import JSONAnswer
@@ -40,7 +41,10 @@ def add_error_answers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         kind = types.get(error.status_code, "bad_request")
-        return JSONAnswer(body(kind, str(error.detail)), error.status_code, error.headers)
+        headers = dict(error.headers or {})
+        if kind == "method_not_allowed" and (allowed := _methods(app, request)):
+            headers["Allow"] = ", ".join(allowed)
+        return JSONAnswer(body(kind, str(error.detail)), error.status_code, headers)
 
     @app.exception_handler(DxmlError)
     async def library_error(request: Request, error: DxmlError) -> Response:
@@ -50,3 +54,9 @@ def add_error_answers(app: FastAPI) -> None:
     async def journal_error(request: Request, error: sqlite3.Error) -> Response:
         _log.error("the journal: %s", error)
         return answer("internal", f"the journal cannot be used ({error}); nothing was learnt.")
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """What may be done with a path, by all routes that have it."""
+    found = [route for route in app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in found for method in getattr(route, "methods", None) or ()})
