@@ -51,7 +51,7 @@ def train(
         [], "--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."
     ),
     seed: int = typer.Option(
-        0, "--seed", metavar="N", min=0, help="Same seed on the same cores: same model."
+        0, "--seed", metavar="N", min=0, help="Same seed, same cores: same model."
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     encoder: str | None = typer.Option(
