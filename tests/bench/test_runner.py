@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
@@ -115,6 +119,35 @@ def test_a_process_that_dies_is_a_stored_failure(
     monkeypatch.setattr(runner, "WORKER", (sys.executable, "-c", "raise SystemExit(3)"))
     run_experiment(experiment(plan(GOOD), processes=True), store, QUICK, retry_failed=True)
     assert store.get(GOOD).record["error"] == "the process ended with code 3"  # type: ignore[union-attr]
+
+
+ENDLESS = """
+import os, sys, time
+from dxml.bench import _worker
+_worker.carry_out = lambda *_: (print(os.getpid(), flush=True), time.sleep(600))
+sys.argv = ["worker", "results"]
+_worker.main()
+"""
+
+
+def test_a_worker_ends_with_the_program_that_started_it() -> None:
+    """The input, which the runner keeps open, ends when the runner is killed."""
+    worker = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert worker.stdin is not None and worker.stdout is not None
+    with worker.stdout:
+        job = {"run": GOOD.as_dict(), "settings": asdict(QUICK)}
+        worker.stdin.write(json.dumps(job) + "\n")
+        worker.stdin.flush()
+        assert int(worker.stdout.readline()) == worker.pid
+        assert worker.poll() is None
+        worker.stdin.close()
+        assert worker.wait(60) == -signal.SIGKILL
 
 
 def test_a_run_over_its_limit_is_a_stored_failure(

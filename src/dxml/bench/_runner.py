@@ -74,6 +74,9 @@ class _Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait()
+        if self.popen.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.popen.stdin.close()
         self.log.close()
 
 
@@ -181,9 +184,10 @@ def _start(run: Run, store: Store, settings: Settings, limit: float | None) -> _
         start_new_session=True,  # a group of its own, to be ended as a whole
         env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **limits},
     )
-    if popen.stdin is not None:
-        with contextlib.suppress(BrokenPipeError), popen.stdin:  # it may be dead already
-            popen.stdin.write(json.dumps({"run": run.as_dict(), "settings": asdict(settings)}))
+    assert popen.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # it may be dead already
+        popen.stdin.write(json.dumps({"run": run.as_dict(), "settings": asdict(settings)}) + "\n")
+        popen.stdin.flush()  # it stays open: where this process ends, the other one does
     return _Process(run, popen, log, limit)
 
 

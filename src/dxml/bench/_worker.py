@@ -1,6 +1,7 @@
 """One run in one process: read, fit, save, predict, measure, store.
 
-``python -m dxml.bench._worker RESULTS`` with a job as JSON on standard input; the runner starts it.
+``python -m dxml.bench._worker RESULTS`` with a job as a line of JSON on standard input; the runner
+starts it. The end of the input is that of the runner, and ends the run.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -228,9 +231,18 @@ def _measure_peer(run: Run, store: Store, settings: Settings) -> tuple[dict[str,
     }, done.ranking
 
 
+def _end_with_the_runner() -> None:
+    """Wait for the end of the input; then end this process and whatever it started."""
+    sys.stdin.read()
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
+
+
 def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    job = json.load(sys.stdin)
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_runner, daemon=True).start()
     carry_out(Run.from_dict(job["run"]), Store(sys.argv[1]), Settings(**job["settings"]))
 
 
