@@ -88,7 +88,7 @@ def test_long_rows_get_no_trees() -> None:
     shape = Shape(20_000, 30_000, 5000, False, False, "cpu", 1e9, 12.0)
     options = Options(standardised=False, device="cpu", precision="float16", random_state=0)
     assert "trees" in make_plan(shape, options).parts
-    assert "trees" not in make_plan(replace(shape, per_point=61.0), options).parts
+    assert "trees" not in make_plan(replace(shape, per_point=101.0), options).parts
 
 
 def test_points_of_many_features_and_labels_get_one_tree() -> None:
@@ -97,6 +97,8 @@ def test_points_of_many_features_and_labels_get_one_tree() -> None:
     assert make_plan(shape, options).parts["trees"] == {"n_trees": 3}
     many = replace(shape, labels_per_point=13.0)
     assert make_plan(many, options).parts["trees"] == {"n_trees": 1}
+    longer = replace(shape, per_point=97.0, labels_per_point=2.8)  # TIBKAT-GND
+    assert make_plan(longer, options).parts["trees"] == {"n_trees": 1}
 
 
 def test_every_part_has_its_own_name() -> None:

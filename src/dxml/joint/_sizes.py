@@ -51,10 +51,10 @@ N_TREES = 3
 """Trees over the labels."""
 SHORT_TEXTS = 25
 """Most features of a point, on average, for which static word vectors are used by default."""
-TREE_FEATURES = 60
+TREE_FEATURES = 100
 """Most features of a point, on average, for which trees are grown by default: up to abstracts. With
 more features a point, nodes take longer than the linear head and gain little."""
-TREE_WORK = 300
+TREE_WORK = 250
 """Features × labels of a point up to which there are `N_TREES` trees by default, else one. A point
 trains the nodes on the ways down to all of its labels."""
 TREE_LABELS = (256, 100_000)
