@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "calibration.py"
-spec = spec_from_file_location("calibration", SCRIPT)
-assert spec is not None and spec.loader is not None
-calibration = module_from_spec(spec)
-spec.loader.exec_module(calibration)
+from .scripts import load_script
+
+calibration = load_script("calibration")
 
 
 @pytest.mark.parametrize("name", list(calibration.OTHERS))

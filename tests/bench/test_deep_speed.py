@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "deep_speed.py"
+from .scripts import load_script
 
 
 def test_milliseconds_of_short_and_long_texts_by_arithmetic(
     encoder_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = spec_from_file_location("deep_speed", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("deep_speed")
     monkeypatch.setattr(script, "LABELS", 50)
     monkeypatch.setattr(script, "LENGTHS", (4, 12))
     told = ["x", "--encoder", str(encoder_folder), "--threads", "1", "--rounds", "1"]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from dxml.data import make_planted
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "incremental.py"
-spec = spec_from_file_location("incremental", SCRIPT)
-assert spec is not None and spec.loader is not None
-incremental = module_from_spec(spec)
-spec.loader.exec_module(incremental)
+from .scripts import load_script
+
+incremental = load_script("incremental")
 
 DATA = make_planted(700, 120, 20, labels_per_point=2, features_per_point=12, random_state=3)
 

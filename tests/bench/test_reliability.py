@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+
+from .scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 
 
-def script() -> ModuleType:
-    path = ROOT / "benchmarks" / "reliability.py"
-    spec = importlib.util.spec_from_file_location("reliability", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_made_from_the_stored_runs(tmp_path: Path) -> None:
-    module = script()
+    module = load_script("reliability")
     page = tmp_path / "reliability.md"
     page.write_text(module.PAGE.read_text("utf-8"), "utf-8")
     module.write_page(page)
@@ -28,7 +19,7 @@ def test_the_page_is_made_from_the_stored_runs(tmp_path: Path) -> None:
 
 
 def test_every_test_that_the_page_names_is_there() -> None:
-    text = script().PAGE.read_text("utf-8")
+    text = load_script("reliability").PAGE.read_text("utf-8")
     named = re.findall(r"`(tests/[\w/.]+)`", text)
     assert len(named) > 10
     assert [path for path in named if not (ROOT / path).exists()] == []
@@ -37,7 +28,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 
 def test_no_last_run_lost_or_crashed_anything() -> None:
-    module = script()
+    module = load_script("reliability")
     assert sum(run["problems"] for run in module.stored(module.FAULTS)) == 0
     last = module.stored(module.MODELS)[-1]
     for name in ("checksums as they were", "written again"):
@@ -47,6 +38,8 @@ def test_no_last_run_lost_or_crashed_anything() -> None:
 
 
 def test_the_last_soak_lost_nothing() -> None:
-    last = [run for run in script().stored("soak.json") if run["what"] == "soak"][-1]
+    last = [run for run in load_script("reliability").stored("soak.json") if run["what"] == "soak"][
+        -1
+    ]
     assert last["wrong_texts"] == last["unexplained"] == last["dead_clients"] == []
     assert last["texts"] > 50 and sum(last["upheavals"].values()) >= 5

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "short_texts.py"
-spec = spec_from_file_location("short_texts", SCRIPT)
-assert spec is not None and spec.loader is not None
-short_texts = module_from_spec(spec)
-spec.loader.exec_module(short_texts)
+from .scripts import load_script
+
+short_texts = load_script("short_texts")
 
 
 QUICK = "joint:C=1,candidates=nearest,n_trees=0,vectors=none,width=0"

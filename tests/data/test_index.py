@@ -24,6 +24,6 @@ def test_the_index_is_the_one_pip_uses(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_password_goes_into_a_header() -> None:
-    asked = request("http://me:p%40ss@127.0.0.1:8/simple/")
-    assert asked.full_url == "http://127.0.0.1:8/simple/"
+    asked = request("http://me:p%40ss@127.0.0.1:8/packages/")
+    assert asked.full_url == "http://127.0.0.1:8/packages/"
     assert asked.get_header("Authorization") == "Basic bWU6cEBzcw=="

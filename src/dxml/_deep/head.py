@@ -128,7 +128,7 @@ class DeepHead:
     ) -> Floats:
         """How near text and name of stored pairs are: 20 times their cosine."""
         vectors = SCALE * self._embedded(tokens, device)
-        names = self._names_on(device)
+        names = self.placed_names(device)
         return pair_scores(vectors, names, None, pairs.indptr, pairs.indices)
 
     def nearest_names(
@@ -147,14 +147,10 @@ class DeepHead:
             Labels that are looked at; the ids are then places in it.
         """
         vectors = SCALE * self._embedded(tokens, device)
-        names = self._names_on(device)
+        names = self.placed_names(device)
         if among is not None:
             names = names[torch.from_numpy(among).to(device)]
         return best_labels(vectors, names, None, k)
-
-    def placed_names(self, device: torch.device) -> Tensor:
-        """The vectors of the names on a device."""
-        return self._names_on(device)
 
     @property
     def named(self) -> npt.NDArray[np.bool_]:
@@ -305,7 +301,8 @@ class DeepHead:
             self._placed[key] = torch.from_numpy(array).to(device)
         return self._placed[key]
 
-    def _names_on(self, device: torch.device) -> Tensor:
+    def placed_names(self, device: torch.device) -> Tensor:
+        """The vectors of the names on a device."""
         if self.names is None:
             raise DataFormatError(
                 "this encoder was trained without the labels' names. Train it with label_tokens."

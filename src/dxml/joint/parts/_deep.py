@@ -157,24 +157,13 @@ class DeepPart(Part):
     def scores(self, query: Query) -> Floats:
         import torch
 
-        from dxml._deep.searching import pair_scores
-
         device, pairs = torch.device(query.device), query.pairs
         hidden, embedded = self._vectors(query)
-        near = np.zeros(pairs.nnz, dtype=np.float32)
-        if query.every_label:
-            logits = self.head.logits(hidden, device).ravel()
-            if self.head.names is not None:
-                names = self.head.placed_names(device)
-                near = (embedded @ names.float().T).cpu().numpy().ravel()
-        else:
-            weight, bias = self.head.placed(device)
-            logits = pair_scores(hidden, weight, bias, pairs.indptr, pairs.indices)
-            if self.head.names is not None:
-                names = self.head.placed_names(device)
-                near = pair_scores(embedded, names, None, pairs.indptr, pairs.indices)
-        if self.head.names is not None:
-            near = np.where(self.head.named[pairs.indices], near, np.float32(self.nameless))
+        logits = _products(hidden, *self.head.placed(device), query)
+        if self.head.names is None:
+            return np.stack([logits, np.zeros_like(logits)], axis=1)
+        near = _products(embedded, self.head.placed_names(device), None, query)
+        near = np.where(self.head.named[pairs.indices], near, np.float32(self.nameless))
         return np.stack([logits, near], axis=1)
 
     def usual_nearness(self, tokens: Tokens, device: Any) -> float:
@@ -321,6 +310,16 @@ class DeepPart(Part):
             line = NameLine(slope, bias)
         texts = Tokens(ids.astype(np.int32), ends)
         return cls(head, (texts,), whole(config, "epochs", 1), line, real(config, "nameless"))
+
+
+def _products(vectors: Any, weight: Any, bias: Any, query: Query) -> Floats:
+    """``weight[label] @ vector + bias[label]`` of the query's pairs."""
+    from dxml._deep.searching import pair_scores
+
+    if query.every_label:
+        every = vectors @ weight.float().T
+        return np.asarray((every if bias is None else every + bias).cpu().numpy().ravel())
+    return pair_scores(vectors, weight, bias, query.pairs.indptr, query.pairs.indices)
 
 
 def _tokens_of(texts: Texts | None) -> Tokens:
