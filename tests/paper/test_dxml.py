@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from dxml.data import Dataset, load_dataset, make_planted
 from dxml.exceptions import DataFormatError
 from dxml.metrics import precision_at_k
-from dxml.paper._dxml import DXML, _best_choice, _Choice, mean_label_vectors
+from dxml.paper._dxml import DXML, mean_label_vectors
 
 QUICK = {"epochs": 8, "dim": 16, "hidden": 32, "walks_per_label": 5}
 
@@ -50,14 +50,6 @@ def test_k_and_m_are_chosen_on_held_out_points(data: Dataset) -> None:
     assert (given.n_neighbors_, given.n_partitions_) == (7, 3)
     half = DXML(**QUICK, n_partitions=3).fit(data.X, data.Y)
     assert half.n_partitions_ == 3 and half.index_.n_partitions == 3
-
-
-def test_more_partitions_win_only_when_they_cost_next_to_nothing() -> None:
-    tried = [_Choice(1, 5, 0.600), _Choice(1, 10, 0.610), _Choice(4, 5, 0.609), _Choice(16, 5, 0.5)]
-    assert _best_choice(tried) == _Choice(4, 5, 0.609)
-    assert _best_choice([*tried[:2], _Choice(4, 5, 0.6)]) == _Choice(1, 10, 0.610)
-    equal = [_Choice(1, 10, 0.6), _Choice(1, 5, 0.6)]
-    assert _best_choice(equal) == _Choice(1, 5, 0.6), "fewer neighbours are cheaper"
 
 
 def test_points_without_labels_take_no_part(data: Dataset) -> None:

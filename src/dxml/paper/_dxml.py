@@ -7,7 +7,7 @@ W. Zhang, J. Yan, X. Wang, H. Zha: Deep Extreme Multi-label Learning. ICMR 2018.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,6 +29,13 @@ from dxml._neighbors.voting import Vote, vote
 from dxml.base import Classifier
 from dxml.exceptions import DataFormatError
 from dxml.metrics import mean_precision
+from dxml.paper._choosing import (
+    Choice,
+    best_choice,
+    hold_out,
+    neighbor_counts,
+    partition_counts,
+)
 from dxml.paper._encoder import Activation, FeatureEncoder
 from dxml.paper._growing import new_label_vectors
 from dxml.paper._losses import LossName
@@ -46,9 +53,6 @@ __all__ = ["DXML", "mean_label_vectors"]
 MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
 BATCHES = ((400_000, 1024), (100_000, 512), (0, 64))  # from so many points on, points in a step
 LEARNING_RATE = 0.015  # for the smallest batch; it grows with the root of the batch
-MOST_HELD = 5_000  # points that are held out to choose k and m
-NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
-"""The k tried on the validation split."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -63,15 +67,6 @@ def mean_label_vectors(Y: sp.csr_matrix, V: Floats) -> Floats:
     """
     counts = np.diff(Y.indptr)[:, None]
     return np.asarray((Y.astype(np.float32) @ V) / counts, dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The hyper-parameters chosen on the validation split."""
-
-    n_partitions: int
-    n_neighbors: int
-    score: float
 
 
 class DXML(Classifier):
@@ -458,43 +453,28 @@ class DXML(Classifier):
 
     def _choose(
         self, X: sp.csr_matrix | TextRows, Y: sp.csr_matrix, targets: Floats, progress: Progress
-    ) -> _Choice:
+    ) -> Choice:
         """k and m by the mean of P@1, P@3 and P@5 on held-out points, where not given."""
         if self.n_partitions is not None and self.n_neighbors is not None:
-            return _Choice(self.n_partitions, self.n_neighbors, float("nan"))
-        order = spawn(self.random_state, "validation")["validation"].permutation(X.shape[0])
-        n_held = min(max(1, int(len(order) * self.validation_fraction)), MOST_HELD)
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        if len(kept) == 0:
-            raise DataFormatError(
-                f"choosing n_neighbors and n_partitions needs 2 labelled points or more, "
-                f"got n_samples={X.shape[0]}. Give both, or more points."
-            )
+            return Choice(self.n_partitions, self.n_neighbors, float("nan"))
+        rng = spawn(self.random_state, "validation")["validation"]
+        held, kept = hold_out(X.shape[0], self.validation_fraction, rng)
         X_kept, Y_kept, Y_held = X[kept], Y[kept], Y[held]
         encoder, _ = self._train(X_kept, targets[kept], "encoder (validation)", progress)
         device = resolve_device(self.device)
         points, queries = encoder.embed(X_kept, device), encoder.embed(X[held], device)
-        if self.n_neighbors is not None:
-            sizes: tuple[int, ...] = (self.n_neighbors,)
-        else:
-            sizes = tuple(size for size in NEIGHBORS if size <= len(kept)) or (1,)
+        sizes = neighbor_counts(self.n_neighbors, len(kept))
         tried = []
         with progress.stage("validation") as stage:
-            for n_partitions in self._candidate_partitions(len(kept)):
+            for n_partitions in partition_counts(self.n_partitions, len(kept)):
                 index = self._partition(points, n_partitions)
                 near, _ = index.search(queries, max(sizes), self.n_probe, device)
                 for size in sizes:
                     score = self._score_votes(near[:, :size], Y_kept, Y_held)
-                    tried.append(_Choice(n_partitions, size, score))
+                    tried.append(Choice(n_partitions, size, score))
                 stage.advance()
-        best = _best_choice(tried)
+        best = best_choice(tried)
         return best if self.n_partitions is None else replace(best, n_partitions=self.n_partitions)
-
-    def _candidate_partitions(self, n_points: int) -> list[int]:
-        """Powers of four that leave at least 500 points a cell, or the number that was given."""
-        if self.n_partitions is not None:
-            return [min(self.n_partitions, n_points)]
-        return [4**i for i in range(10) if i == 0 or n_points >= 500 * 4**i]
 
     def _score_votes(
         self, neighbours: npt.NDArray[np.int32], Y: sp.csr_matrix, truth: sp.csr_matrix
@@ -541,17 +521,3 @@ def _checked(texts: Sequence[str] | None, X: sp.csr_matrix) -> Sequence[str]:
     if len(texts) != X.shape[0]:
         raise DataFormatError(f"expected a text for each of {X.shape[0]} points, got {len(texts)}.")
     return texts
-
-
-def _best_choice(tried: list[_Choice], tolerance: float = 0.002) -> _Choice:
-    """The best score; among partitions that come within `tolerance` of it, the most partitions.
-
-    More partitions only make prediction faster, so they are taken when they cost next to nothing.
-    """
-    best = max(choice.score for choice in tried)
-    good = [choice for choice in tried if choice.score >= best - tolerance]
-    most = max(choice.n_partitions for choice in good)
-    return max(
-        (choice for choice in tried if choice.n_partitions == most),
-        key=lambda choice: (choice.score, -choice.n_neighbors),
-    )
