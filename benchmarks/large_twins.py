@@ -7,7 +7,8 @@
 Kernels are compiled once, when they are first used on a machine. With ``--before`` a smaller twin
 is trained first, whose seconds are told apart, so that compiling is not timed.
 A run is one line of benchmarks/results/large-twins.jsonl: seconds from arrays to model and by
-stage, P@k on test points, peak memory, milliseconds a point in batches. ``least`` has, for the
+stage, P@k on test points, peak memory (all of it, and what the process had of its own in
+training), milliseconds a point in batches. ``least`` has, for the
 stages that run on a GPU, the seconds that its memory or its arithmetic would need for the bytes and
 products that the stage cannot do without (`BYTES_PER_SECOND`, `PRODUCTS_PER_SECOND`: an H200's).
 """
@@ -16,15 +17,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dxml import DXML, Joint
+from dxml import DXML, Joint, limit_memory
 from dxml._core.device import resolve_device
 from dxml._label_graph.factorisation import GPU_MAX_OTHERS, MAX_OTHERS
 from dxml.bench._machine import (
@@ -38,6 +41,7 @@ from dxml.data import REGISTRY, Dataset, make_twin, train_test
 from dxml.joint._fitting import _searched
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
 from dxml.progress import open_progress
+from own_memory import OwnMemory
 
 RESULTS = Path(__file__).parent / "results" / "large-twins.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "large.md"
@@ -84,9 +88,15 @@ def make(name: str, share: float, n_test: int) -> tuple[Dataset, Dataset]:
 
 
 def run(
-    method: str, name: str, share: float, n_test: int, device: str, before: float | None
+    method: str,
+    name: str,
+    share: float,
+    n_test: int,
+    device: str,
+    before: float | None,
+    memory: str | None,
 ) -> dict[str, Any]:
-    """Train and score."""
+    """Train and score, within a promise of memory where there is one."""
     info, kind = REGISTRY[name], {"joint": Joint, "dxml": DXML}[method]
     train, test = make(name, share, n_test)
     first = None
@@ -98,9 +108,10 @@ def run(
         print(f"a smaller one took {first['seconds']} s", flush=True)
     model = kind(device=device)
     begun = time.perf_counter()
-    with open_progress() as progress:
+    promised = nullcontext() if memory is None else limit_memory(memory)
+    with open_progress() as progress, OwnMemory(os.getpid()) as own, promised:
         model.fit(train.X, train.Y, progress=progress)
-    seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - begun
     begun = time.perf_counter()
     ranking = model.predict_topk(test.X, 5)
     predicted = time.perf_counter() - begun
@@ -121,6 +132,7 @@ def run(
         "versions": describe_versions(),
         "commit": commit(),
         "before": first,
+        "memory": memory,
         "seconds": round(seconds, 1),
         "stages": {stage: round(own, 2) for stage, own in model.seconds_.items()},
         "least": {k: round(v, 3) for k, v in least_seconds(model, train).items()},
@@ -128,25 +140,33 @@ def run(
         "test points": test.X.shape[0],
         "milliseconds a point": round(1000 * predicted / test.X.shape[0], 3),
         "peak memory, GB": round(peak_bytes() / 1e9, 2),
+        "own memory, GB": round(own.peak / 1e9, 2),
     }
 
 
 def table(lines: list[str]) -> str:
-    """What is stored as a table for docs/guide/large.md: the last run of each method and twin."""
+    """What is stored for docs/guide/large.md: the last run of each method, twin and device."""
     rows = {}
     for line in lines:
         found = json.loads(line)
-        rows[found["data"], found["method"], found["share"]] = found
-    out = ["| twin | method | seconds | P@1 / P@3 / P@5 | stages, in seconds | at best | machine |"]
-    out.append("|---|---|---|---|---|---|---|")
+        rows[found["data"], found["method"], found["share"], found["device"]] = found
+    out = [
+        "| twin | method | seconds | P@1 / P@3 / P@5 | stages, in seconds | at best on a GPU "
+        "| ms a point | memory, GB | machine |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for found in rows.values():
         stages = ", ".join(f"{name} {own:g}" for name, own in found["stages"].items() if own >= 1)
         least = ", ".join(f"{name} {own:g}" for name, own in found["least"].items())
         scores = " / ".join(f"{value:.1f}" for value in found["scores"]["P"])
+        memory = found.get("own memory, GB", found["peak memory, GB"])
+        asked = ", --before" if found.get("before") else ""
+        asked += f", --memory {found['memory']}" if found.get("memory") else ""
         out.append(
             f"| {found['data']} | {found['method']} | {found['seconds']:g} | {scores} | {stages} "
-            f"| {least} | {machine_name(found['machine'])}, commit {found['commit'][:7]}"
-            f"{', --before' if found.get('before') else ''} |"
+            f"| {least if found['device'] != 'cpu' else ''} | {found['milliseconds a point']:g} "
+            f"| {memory:g} | {machine_name(found['machine'])}, "
+            f"commit {found['commit'][:7]}{asked} |"
         )
     return "\n".join(out) + "\n"
 
@@ -171,9 +191,18 @@ def main() -> None:
     parser.add_argument("--before", type=float, help="share of a twin that is trained first")
     parser.add_argument("--test", type=int, default=20_000, help="test points, at most")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--memory", help="a promise for training, like 8GB")
     parser.add_argument("--output", type=Path, default=RESULTS)
     asked = parser.parse_args()
-    found = run(asked.method, asked.data, asked.share, asked.test, asked.device, asked.before)
+    found = run(
+        asked.method,
+        asked.data,
+        asked.share,
+        asked.test,
+        asked.device,
+        asked.before,
+        asked.memory,
+    )
     print(json.dumps(found, indent=1))
     with asked.output.open("a", encoding="utf-8") as file:
         file.write(json.dumps(found) + "\n")

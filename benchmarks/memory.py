@@ -5,9 +5,8 @@
     python benchmarks/memory.py --page          # docs/guide/large.md's table from what is stored
 
 `dxml train` and `dxml predict` run as processes of their own, with the promise and without one.
-Their memory is looked at from outside, a hundred times a second: ``RssAnon`` of the system, all
-that a process has in memory of its own. Pages of files are the system's cache, which it gives up
-when others need room. Models and predictions with the promise and without it must be the same.
+Their memory is looked at from outside (`own_memory`). Models and predictions with the promise and
+without it must be the same.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -33,6 +30,7 @@ import scipy.sparse as sp
 from dxml._core.memory import parse_size
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
 from dxml.data._mapped import write_mapped
+from own_memory import OwnMemory
 
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/memory.json", ROOT / "docs/guide/large.md"
@@ -80,31 +78,15 @@ def blocks(size: int, seed: int = 0) -> Iterator[tuple[sp.csr_matrix, sp.csr_mat
 def watched(*arguments: object) -> Row:
     """Seconds of a command, those of its processors, and the most that it had in memory."""
     command = [sys.executable, "-m", "dxml", *map(str, arguments)]
-    peak, over = {"anon": 0, "all": 0}, threading.Event()
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    status = Path(f"/proc/{process.pid}/status")
-
-    def look() -> None:
-        while not over.wait(0.01):
-            try:
-                text = status.read_text("utf-8")
-            except OSError:
-                return
-            for name, field in (("anon", "RssAnon"), ("all", "VmRSS")):
-                if found := re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE):
-                    peak[name] = max(peak[name], int(found[1]) * 1024)
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    _, failed, used = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    over.set()
-    watcher.join()
+    with OwnMemory(process.pid) as memory:
+        _, failed, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
     process.returncode = failed
     if failed:
         raise SystemExit(f"dxml {arguments[0]} failed")
-    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "peak": peak["anon"]}
+    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "peak": memory.peak}
 
 
 def content(folder: Path) -> tuple[Any, int]:
