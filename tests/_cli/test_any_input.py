@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._cli._rankers import Job
-from dxml._cli._write import Row, _csv
+from dxml._cli._write import Row, _csv, _pieces
 from dxml.baselines.knn import KNN
 from dxml.data import make_planted
 from dxml.exceptions import ParameterError
@@ -52,6 +52,20 @@ def test_texts_come_from_a_folder_a_file_and_standard_input(model: Path, tmp_pat
     array = json.dumps([{"title": "fish", "abstract": None, "nr": "x"}])
     done = run("predict", "-", "-m", model, "-q", typed=array)
     assert first_labels(done.output) == {"x": "ocean"}
+
+
+def test_an_error_names_the_options_and_is_no_table(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("title\nfish\n", "utf-8")
+    said = fails(capsys, "predict", tmp_path / "t.csv", "-m", model)
+    assert "there is no column 'abstract'; known: title. Name the columns with --text" in said
+    assert run("predict", tmp_path / "t.csv", "-m", model, "-q").stdout == ""
+    done = run("predict", tmp_path / "t.csv", "-m", model, "-q", "--text", "title")
+    assert first_labels(done.output) == {"0": "ocean"}
+    assert list(_pieces([], "csv", "score")) == ["point,labels,scores\r\n"]
+    two = [[Row(0, [("a", 1.0)])], [Row(1, [("b", 1.0)])]]
+    assert "".join(_pieces(two, "tsv", "score")).count("point") == 1
 
 
 def test_a_threshold_keeps_what_is_probable_enough(model: Path) -> None:

@@ -61,6 +61,24 @@ def test_labels_that_were_not_split(mark: str) -> None:
     assert likely_separator([[part] for part in parts]) is None
 
 
+def test_lists_of_more_labels_than_there_are_rows() -> None:
+    parts = [f"label{i}" for i in range(200)]
+    lists = [parts[i : i + 2 + i % 5] for i in range(0, 190)]
+    whole = [[", ".join(row)] for row in lists]
+    found = likely_separator(whole)
+    assert found is not None and found.mark == ","
+    assert found.labels == 190 and found.split_labels == len(
+        {name for row in lists for name in row}
+    )
+    assert found.texts == 1 and found.split_texts == sum(map(len, lists)) / found.split_labels
+    assert likely_separator(lists) is None, "they are split already"
+
+
+def test_names_of_three_parts_are_no_lists() -> None:
+    places = [[f"Town{i}, County{i % 20}, Country{i % 3}"] for i in range(100)]
+    assert likely_separator(places) is None
+
+
 def test_names_with_a_comma_are_no_lists() -> None:
     names = [f"Name{i}, First{i % 40}" for i in range(100)]
     assert likely_separator([[name] for name in names]) is None

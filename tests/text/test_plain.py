@@ -57,6 +57,14 @@ def test_standard_input_is_a_text_lines_or_json(monkeypatch: pytest.MonkeyPatch)
     assert typed(monkeypatch, '["Fish", "Soup"]').texts == ("Fish", "Soup")
 
 
+@pytest.mark.parametrize("text", ["[Sea fish.]", "[1] Fish", "{sic} fish", "[\nFish]"])
+def test_text_in_brackets_is_no_json(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert typed(monkeypatch, text + "\n").texts == (text,)
+    assert typed(monkeypatch, f"{text}\nSoup", lines=True).texts[-1] == "Soup"
+    with pytest.raises(DataFormatError, match="expected a JSON array"):
+        typed(monkeypatch, '["Fish" and soup]')
+
+
 def test_what_is_wrong_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataFormatError, match="standard input is empty"):
         typed(monkeypatch, "")

@@ -91,14 +91,14 @@ def write_scores(
 
 
 def _pieces(blocks: Iterable[Iterable[Row]], format: str, score: str) -> Iterator[str]:
-    """The text of each block."""
-    if format == "tsv":
-        yield f"point\trank\tlabel\t{score}\n"
-    if format == "csv":
-        yield f"point,labels,{_PLURALS[score]}\r\n"
+    """The text of each block, the first with the names of the columns: an error has none."""
+    heads = {"tsv": f"point\trank\tlabel\t{score}\n", "csv": f"point,labels,{_PLURALS[score]}\r\n"}
     line = {"tsv": _tsv, "csv": _csv, "jsonl": _jsonl}[format]
+    head = heads.get(format, "")
     for rows in blocks:
-        yield "".join(line(row, score) for row in rows)
+        yield head + "".join(line(row, score) for row in rows)
+        head = ""
+    yield head
 
 
 def _tsv(row: Row, score: str) -> str:

@@ -35,8 +35,11 @@ def check_columns(where: str, wanted: tuple[str, ...], present: list[str]) -> No
     """Every wanted column must be there, and once."""
     for name in wanted:
         if name not in present:
+            hint = did_you_mean(name, present)
+            options = advise("text=, labels= and id=", "--text, --labels and --id")
             raise DataFormatError(
-                f"{where}: there is no column {name!r}{did_you_mean(name, present)}"
+                f"{where}: there is no column {name!r}{hint}{'' if hint.endswith('?') else '.'} "
+                f"Name the columns with {options}."
             )
         if present.count(name) > 1:
             raise DataFormatError(

@@ -1,14 +1,13 @@
 """What is odd about a table of texts, before a model is trained on it.
 
->>> columns = {"text": ["Fish", "fish!", "Soup", ""], "labels": ["a,b", "c,a", "b", "c"]}
+>>> columns = {"text": ["Fish", "fish!", "Soup", ""], "labels": ["a", "b", "b", "c"]}
 >>> table = read_table(columns, "text", "labels")
 >>> for line in check_table(table).lines():
 ...     print(line)
-4 rows, 4 labels, 1 a text
+4 rows, 3 labels, 1 a text
 1 row has no text
 1 text repeats another, 1 of them with other labels
-labels hold ',' in 50 % of the rows: --label-separator ',' would make 3 labels of 4
-4 labels are carried by a single text
+2 labels are carried by a single text
 """
 
 from __future__ import annotations
@@ -31,7 +30,9 @@ MARKS = (",", ";", "|", "/", "\t", "+", " - ")
 """What may stand between labels that were taken for one."""
 
 LEAST_SHARE = 0.1  # of the rows that must have a mark in a label
-LEAST_SAVED = 0.25  # of the labels that must be gone once they are split there
+LEAST_SAVED = 0.25  # of the labels that must be gone once they are split there, or else
+LEAST_OFTENER = 2.0  # times as many texts a label must have then, where lists differ in length
+ONE_LENGTH = 0.9  # share of the rows above which all count as equally long
 SHOWN = 5  # rows or labels that are named
 MOST_TEXTS = 200_000  # that are compared for being nearly the same
 MIXED = 0.05  # share of another language that is told
@@ -40,18 +41,24 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Separator:
-    """A mark that seems to stand between labels: how many there are, and would be."""
+    """A mark that seems to stand between labels: how many there are, and would be.
+
+    `texts` and `split_texts` are those that a label has on average.
+    """
 
     mark: str
     share: float
     labels: int
     split_labels: int
+    texts: float
+    split_texts: float
 
     def __str__(self) -> str:
         mark = repr(self.mark)
         return (
             f"labels hold {mark} in {100 * self.share:.0f} % of the rows: --label-separator {mark} "
-            f"would make {self.split_labels:,} labels of {self.labels:,}"
+            f"would make {self.split_labels:,} labels of {self.labels:,}, "
+            f"each of {self.split_texts:.2g} texts, not {self.texts:.2g}"
         )
 
 
@@ -257,18 +264,27 @@ def likely_separator(labels: Sequence[Sequence[str]]) -> Separator | None:
     >>> likely_separator([["Melville, H."], ["Woolf, V."], ["Verne, J."]]) is None
     True
     """
-    labelled = [row for row in labels if row]
+    labelled = [set(row) for row in labels if row]
     now = len(set().union(*labelled))
+    texts = sum(map(len, labelled)) / max(now, 1)
     found = []
     for mark in MARKS:
         rows = sum(any(mark in label for label in row) for row in labelled)
         if not rows or rows < LEAST_SHARE * len(labelled):
             continue
-        parts = {part.strip() for row in labelled for label in row for part in label.split(mark)}
-        parts.discard("")
-        if len(parts) <= (1 - LEAST_SAVED) * now:
-            found.append(Separator(mark, rows / len(labelled), now, len(parts)))
-    return min(found, key=lambda each: each.split_labels, default=None)
+        split = [{part.strip() for label in row for part in label.split(mark)} for row in labelled]
+        counts = Counter(part for row in split for part in row if part)
+        mean = counts.total() / max(len(counts), 1)
+        fewer = len(counts) <= (1 - LEAST_SAVED) * now
+        if fewer or (mean >= LEAST_OFTENER * texts and _differ_in_length(split)):
+            found.append(Separator(mark, rows / len(labelled), now, len(counts), texts, mean))
+    return max(found, key=lambda each: each.split_texts, default=None)
+
+
+def _differ_in_length(rows: Sequence[set[str]]) -> bool:
+    """Whether these are lists, and not names of as many parts each: town, county, country."""
+    lengths = Counter(map(len, rows))
+    return max(lengths.values()) <= ONE_LENGTH * len(rows)
 
 
 def _repeated(

@@ -134,9 +134,9 @@ class TextFile:
         """Whether the file begins with one of these; call it before reading."""
         return self._tail.startswith(marks)
 
-    def first_character(self) -> bytes:
-        """The first one that is no space, as far as it was read; call it before reading."""
-        return self._tail.lstrip()[:1]
+    def first_characters(self) -> bytes:
+        """The first two that are no spaces, as far as they were read; call it before reading."""
+        return b"".join(self._tail.lstrip()[:1000].split())[:2]
 
     def fail(self, what: str, line: int | None = None) -> NoReturn:
         """Raise an error with the message ``{file} line {line}: {what}.``"""

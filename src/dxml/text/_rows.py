@@ -44,6 +44,9 @@ _SUFFIXES: dict[str, TableFormat] = {
     ".xlsm": "excel",
 }
 
+_JSON_STARTS = (b"[", b"[{", b'["', b"[]", b"{", b'{"', b"{}")
+"""First characters by which standard input is told from text such as "[Sic] transit"."""
+
 
 def recognise(path: Path, format: str | None = None) -> TableFormat:
     """The format that was given, or else the one of the file's suffix."""
@@ -79,23 +82,23 @@ def read_rows(
 ) -> Iterator[tuple[str, Row]]:
     """The good rows of a file, each with its location for error messages (file and line).
 
-    The file must have all `columns`; single JSON lines may lack some. Standard input that is no
-    JSON is plain text.
+    The file must have all `columns`; single JSON lines may lack some. Standard input that does not
+    begin as JSON does is plain text.
     """
     problems = Problems() if problems is None else problems
     decoder = decoder_of(encoding)
     with open_text(path, progress) as file:
         check_mark(file, encoding)
-        first, source, found = file.first_character(), str(file.path), lines_of(file, decoder)
+        first, source, found = file.first_characters(), str(file.path), lines_of(file, decoder)
         if format != "jsonl":
             yield from separated_rows(file, found, format, columns, encoding, problems)
-        elif first == b"[":
+        elif str(path) == STDIN and first not in _JSON_STARTS:
+            yield from plain_rows(file, found, STDIN, lines, encoding)
+        elif first.startswith(b"["):
             yield from array_rows("\n".join(found), source, problems, columns, encoding)
-        elif first == b"{" or str(path) != STDIN:
+        else:
             numbered = ((file.line, line) for line in found)
             yield from json_rows(numbered, source, columns, encoding, problems)
-        else:
-            yield from plain_rows(file, found, STDIN, lines, encoding)
 
 
 class PlainText(Row):
