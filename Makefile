@@ -81,7 +81,7 @@ fuzz-short: $(READY)  ## the short forms, about a minute
 	$(BIN)/python -m tests.fuzz.folders --trials 250 --seconds 30
 	$(BIN)/python -m tests.fuzz.readers --engine hypothesis --seconds 15
 
-faults: $(READY)  ## saving, learning, training, converting, measuring: killed, or refused by the disk, at every call
+faults: $(READY)  ## saving, learning, training, converting, measuring, serving: killed, or refused by the disk, at every call
 	$(BIN)/python -m tests.faults.run --random 500
 
 faults-short: $(READY)  ## the short form, at 60 random moments, about half a minute

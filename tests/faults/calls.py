@@ -2,7 +2,7 @@
 
 Python's functions for them are replaced in this process: those of ``os`` that change names or
 flush, and ``open`` for writing, whose writes count too. A write that is the chosen call is
-done by half before the process dies.
+done by half before the process dies. Statements of SQLite that change something are calls as well.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import errno
 import io
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 NAMES = ("fsync", "link", "mkdir", "rename", "replace", "rmdir", "symlink", "truncate", "unlink")
+STATEMENTS = ("BEGIN", "COMMIT", "CREATE", "DELETE", "DROP", "INSERT", "UPDATE", "VACUUM")
 ERRORS = {"full disk": errno.ENOSPC, "I/O error": errno.EIO, "read-only": errno.EROFS}
 
 
@@ -51,7 +53,7 @@ class Calls:
         """Replace the functions; there is no way back, so do it in a process that ends."""
         for name in NAMES:
             setattr(os, name, self._counted(name, getattr(os, name)))
-        real_open, real_os_open = builtins.open, os.open
+        real_open, real_os_open, real_connect = builtins.open, os.open, sqlite3.connect
 
         def os_open(path: Any, flags: int, *rest: Any, **named: Any) -> int:
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
@@ -65,7 +67,12 @@ class Calls:
                 self.meet("open")
             return _Written(real_open(file, mode, *rest, **named), self)
 
-        os.open = os_open
+        def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
+            connection = real_connect(*arguments, factory=_Connection, **named)
+            connection.calls = self
+            return connection
+
+        os.open, sqlite3.connect = os_open, connect  # type: ignore[assignment]
         builtins.open = io.open = opened  # type: ignore[assignment]
 
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,6 +81,23 @@ class Calls:
             return function(*arguments, **named)
 
         return call
+
+
+class _Connection(sqlite3.Connection):
+    """A database whose changing statements are calls."""
+
+    calls: Calls
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """Refused, the statement ends its transaction, as SQLite does where the disk fails."""
+        word = sql.split()[0]
+        if word in STATEMENTS:
+            try:
+                self.calls.meet(word)
+            except OSError as error:
+                self.rollback()
+                raise sqlite3.OperationalError(error.strerror) from error
+        return super().execute(sql, *values)
 
 
 class _Written:

@@ -141,25 +141,32 @@ class Disturbed:
         done = in_process(lambda: self.scenario.act(self.work), calls, kill_after)
         if done.code == 2 and not done.sent[2]:
             self.tally.problem(f"{self.name}: {how}: no OSError, but\n{done.sent[0]}")
-        found = in_process(lambda: self.scenario.state(self.work))
+        found = in_process(self._look)
         if found.code:
             self.tally.problem(f"{self.name}: {how}: not whole: {found.sent}")
             return
-        state = found.sent[0]
+        state, again = found.sent[0]
         for key in {*self.before, *self.after, *state}:
             allowed = [self.after.get(key)]
             if done.code != 0:  # else it said that all is done
                 allowed.append(self.before.get(key))
             if state.get(key) not in allowed:
                 self.tally.problem(f"{self.name}: {how}: {key} is neither old nor new")
-        again = in_process(lambda: self.scenario.act(self.work))
-        found = in_process(lambda: [self.scenario.state(self.work), left_over(self.work)])
-        if again.code or found.code:
-            self.tally.problem(f"{self.name}: {how}: then fails: {again.sent} {found.sent}")
-        elif self._settled(found.sent[0][0]) != self._settled(self.after):
+        if isinstance(again, str):
+            self.tally.problem(f"{self.name}: {how}: then fails: {again}")
+        elif self._settled(again[0]) != self._settled(self.after):
             self.tally.problem(f"{self.name}: {how}: then gives something else")
-        elif found.sent[0][1]:
-            self.tally.problem(f"{self.name}: {how}: then left over: {found.sent[0][1]}")
+        elif again[1]:
+            self.tally.problem(f"{self.name}: {how}: then left over: {again[1]}")
+
+    def _look(self) -> list[Any]:
+        """What is there; and what is there and left over when it is done again, or why it fails."""
+        state = self.scenario.state(self.work)
+        try:
+            self.scenario.act(self.work)
+            return [state, [self.scenario.state(self.work), left_over(self.work)]]
+        except Exception as error:
+            return [state, "".join(traceback.format_exception(error)[-3:])]
 
 
 def _must(ended: Ended) -> Any:

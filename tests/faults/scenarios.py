@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from dxml._core.storage import CONFIG, read_config
+from dxml.exceptions import DxmlError
+from dxml.tagging._journal import JOURNAL
 
 TEXTS = [
     f"{a} {b} in the {c}"
@@ -64,7 +68,7 @@ def left_over(folder: Path) -> list[str]:
     """Files that nobody needs: half-written ones, and arrays of no model."""
     found = [str(path.relative_to(folder)) for path in folder.rglob("*") if LEFT.match(path.name)]
     for config in folder.glob(f"*/{CONFIG}"):
-        known = {CONFIG, "README.md", ".lock", "versions"}
+        known = {CONFIG, "README.md", ".lock", "versions", JOURNAL}
         known.add(read_config(config.parent)["arrays"]["file"])
         names = {path.name for path in config.parent.iterdir()}
         found += [f"{config.parent.name}/{name}" for name in names - known]
@@ -191,10 +195,68 @@ def _results(folder: Path) -> dict[str, Any]:
     return {each.run.method: each.ranking_hash() for each in Store(folder / "results")}
 
 
+ANSWERED = "answered"  # a line for each thing that the service was asked or has answered
+
+
+def _serve(folder: Path) -> None:
+    """A service that starts, learns, takes a lesson back, loads its model again and stops."""
+    from dxml.service.app import create_app
+
+    with warnings.catch_warnings():  # Starlette would rather have another client than httpx
+        warnings.simplefilter("ignore")
+        from fastapi.testclient import TestClient
+
+    lines = os.open(folder / ANSWERED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def ask(name: str, method: str, path: str, body: object = None) -> Any:
+        os.write(lines, f"asked {name}\n".encode())
+        answer = client.request(method, path, json=body, headers=headers)
+        if answer.status_code >= 300:
+            raise OSError(answer.text)
+        os.write(lines, f"answered {name}\n".encode())
+        return answer.json()
+
+    def learn(id: str) -> None:
+        ask(id, "POST", "/learn", {"texts": [LESSON[0]], "labels": [["whale"]], "ids": [id]})
+
+    headers = {"Authorization": "Bearer faults"}
+    gone = f"gone {os.getpid()}"  # taking back a lesson about a known text would not forget it
+    try:
+        with TestClient(create_app(folder / "model", token="faults")) as client:
+            learn("first")
+            learn(gone)
+            [last] = ask("list", "GET", "/lessons?limit=1")["lessons"]
+            ask(f"undo {gone}", "DELETE", f"/lessons/{last['number']}")
+            ask("reload", "POST", "/reload")
+            learn("last")
+    except DxmlError as error:  # the journal cannot be opened
+        raise OSError(str(error)) from error
+
+
+def _taught(folder: Path) -> dict[str, Any]:
+    """What a service that starts now knows; what was answered must hold."""
+    from dxml.service._engine import Engine
+
+    engine = Engine(folder / "model")
+    known = set(engine.served.tagger.ids_)  # type: ignore[attr-defined]
+    engine.close()
+    path = folder / ANSWERED
+    lines = path.read_text().splitlines() if path.exists() else []
+    for line in lines:
+        word, _, name = line.partition(" ")
+        id = name.removeprefix("undo ")
+        if word == "answered" and id not in ("list", "reload"):
+            undone = f"undo {id}"
+            assert id in known or f"asked {undone}" in lines, f"{id} was lost"
+            assert id not in known or f"answered {undone}" not in lines, f"{id} came back"
+    return {id: id in known for id in ("first", "last")}
+
+
 SCENARIOS: dict[str, Scenario] = {
     "save": Scenario(_two_taggers, _save, _ranked),
     "learn": Scenario(_one_tagger, _learn, _ranked, settled=("ids",)),
     "train": Scenario(_table, _train, _ranked),
     "convert": Scenario(_two_data_sets, _convert, _data),
     "bench": Scenario(_spec, _bench, _results),
+    "service": Scenario(_one_tagger, _serve, _taught),
 }

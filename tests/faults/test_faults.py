@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .calls import ERRORS
+from .scenarios import ANSWERED, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +74,60 @@ print(whole.sent[1], refused.code, refused.sent[2], "No space left" in refused.s
         f"{kill} abcdef",
         "['open', 'write', 'rename'] 2 True True",
     ], done.stderr
+
+
+def test_statements_of_a_database_are_calls(tmp_path: Path) -> None:
+    body = """
+import sqlite3
+path = Path(sys.argv[1]) / "base"
+def act():
+    base = sqlite3.connect(path, isolation_level=None)
+    base.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER)")
+    base.execute("BEGIN")
+    base.execute("INSERT INTO t VALUES (1)")
+    base.execute("COMMIT")
+def rows():
+    return sqlite3.connect(path).execute("SELECT count(*) FROM t").fetchone()[0]
+print(in_process(act, Calls()).sent[1], rows())
+print(in_process(act, Calls(4)).code, rows())
+refused = in_process(act, Calls(3, "full disk"))
+print(refused.code, "No space left" in refused.sent[0], rows())
+"""
+    done = run(body, tmp_path)
+    assert done.stdout.splitlines() == [
+        "['CREATE', 'BEGIN', 'INSERT', 'COMMIT'] 1",
+        f"{-signal.SIGKILL} 1",
+        "2 True 1",
+    ], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["asked new"], None),
+        (["asked new", "answered new"], "new was lost"),
+        (["asked new", "answered new", "asked undo new"], None),
+        (["answered t0", "asked undo t0"], None),
+        (["answered t0", "asked undo t0", "answered undo t0"], "t0 came back"),
+    ],
+)
+def test_what_a_service_answered_must_hold(
+    tmp_path: Path, tagged: Path, lines: list[str], said: str | None
+) -> None:
+    shutil.copytree(tagged, tmp_path / "model")
+    (tmp_path / ANSWERED).write_text("\n".join(lines))
+    if said is None:
+        assert SCENARIOS["service"].state(tmp_path) == {"first": False, "last": False}
+    else:
+        with pytest.raises(AssertionError, match=said):
+            SCENARIOS["service"].state(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tagged")
+    SCENARIOS["service"].begin(folder)
+    return folder / "model"
 
 
 @pytest.mark.parametrize(

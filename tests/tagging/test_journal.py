@@ -32,6 +32,15 @@ def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_full_disk_is_what_the_error_says(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    journal._connection.execute("PRAGMA max_page_count = 6")
+    with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+        journal.append("forget", {"id": "a" * 100_000})
+    assert journal.append("forget", {"id": "b"}) == 1
+    journal.close()
+
+
 def test_looking_into_a_journal_leaves_the_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     journal = Journal(path)
