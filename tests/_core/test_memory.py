@@ -57,6 +57,23 @@ def test_what_does_not_fit_lies_in_a_file(memory: Memory) -> None:
     assert memory.most_in_files == 3 * MEGABYTE and not list(memory.folder.iterdir())
 
 
+def test_what_is_not_counted_takes_the_room_of_arrays(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LOOK", 1)
+    first = np.ones(MEGABYTE // 8)
+    assert memory.held == first.nbytes and memory.unforeseen == 0
+    monkeypatch.setattr(limits, "_used", lambda: memory.held + 2 * MEGABYTE)  # compiled code has it
+    second = np.ones(2 * MEGABYTE // 8)
+    assert memory.unforeseen == 2 * MEGABYTE and memory.in_files == second.nbytes
+    third = np.ones(MEGABYTE // 8)
+    assert memory.held == first.nbytes + third.nbytes
+    monkeypatch.setattr(limits, "_used", lambda: memory.held)  # and has given it back
+    fourth = np.ones(2 * MEGABYTE // 8)
+    assert memory.unforeseen == 0 and memory.held == 4 * MEGABYTE
+    del first, second, third, fourth
+
+
 def test_arrays_grow_and_shrink_with_what_is_in_them(memory: Memory) -> None:
     numbers = np.arange(100_000)
     for size in (1_000_000, 50, 2_000_000, 300_000):

@@ -29,6 +29,7 @@ __all__ = ["Memory", "limit_memory", "open_limit", "parse_size", "promised_memor
 
 LARGE = 1 << 20  # bytes from which on an array is counted, and may go to a file
 RESERVE = 300_000_000  # bytes for libraries yet to be imported, compiled code and small arrays
+LOOK = 16 << 20  # bytes of arrays between two looks at what everything else has
 LEAST = 50_000_000  # bytes for arrays, without which nothing can be promised
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -61,6 +62,9 @@ class Memory:
         The largest that `in_files` was.
     promised : int
         Bytes of the whole process.
+    unforeseen : int
+        Bytes that all else has or soon will, beyond what was set aside for it: arrays that compiled
+        code made are not counted as they are taken.
     refused : str
         The last file that could not be made, and why.
     """
@@ -71,14 +75,17 @@ class Memory:
     in_files: int = 0
     most_in_files: int = 0
     promised: int = 0
+    unforeseen: int = 0
     refused: str = ""
+    _since: int = 0
     _sizes: dict[int, tuple[int, bool]] = field(default_factory=dict, repr=False)
 
     def take(self, size: int, zero: bool) -> int:
         """The address of new memory; 0 where there is none."""
         if size < LARGE:
             return int((_libc.calloc(1, size) if zero else _libc.malloc(size)) or 0)
-        in_file = self.held + size > self.most
+        self._look(size)
+        in_file = self.held + size > self.most - self.unforeseen
         place = self._in_file(size) if in_file else _mapped(size, -1)
         if not place:
             return 0
@@ -89,6 +96,14 @@ class Memory:
         else:
             self.held += size
         return place
+
+    def _look(self, size: int) -> None:
+        """See from time to time what the process has beside counted arrays."""
+        self._since += size
+        if self._since >= LOOK:
+            self._since = 0
+            spare = self.promised - self.most - (_used() - self.held)
+            self.unforeseen = max(0, RESERVE // 3 - spare)
 
     def _in_file(self, size: int) -> int:
         """A file that has no name and goes with its last use."""
