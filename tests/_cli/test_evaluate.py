@@ -43,6 +43,17 @@ def test_unknown_labels_are_misses_and_are_counted(model: Path, tmp_path: Path) 
     )
 
 
+def test_short_texts_that_were_trained_on_are_noticed_where_most_are(
+    model: Path, tmp_path: Path
+) -> None:
+    known, new = [("fish in the sea", ["ocean"])], [("a new text", ["ocean"])]
+    most = table(tmp_path / "most.jsonl", *known * 6, *new * 5)
+    few = table(tmp_path / "few.jsonl", *known * 5, *new * 5)
+    said = run("evaluate", most, "-m", model).stderr
+    assert "warning: 6 of 11 texts were trained on or learnt" in said
+    assert "warning" not in run("evaluate", few, "-m", model).stderr
+
+
 def test_texts_that_were_trained_on_are_noticed(model: Path, tmp_path: Path) -> None:
     """By a long title; short ones may be others' too."""
     known = ("a long title about the fish that live in the sea", ["ocean"])

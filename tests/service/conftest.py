@@ -5,14 +5,18 @@ from __future__ import annotations
 import gc
 import random
 import shutil
+import socket
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import uvicorn
 
 from dxml.data import make_planted
 from dxml.joint import Joint
@@ -50,6 +54,22 @@ def wait_until(done: Callable[[], object]) -> None:
     while not done():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
+
+
+@contextmanager
+def at_a_port(app: App) -> Iterator[str]:
+    """Inside, a service answers at this address of the machine."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from annif_client import AnnifClient
 
 from dxml.service.app import create_app
 from dxml.tagging import TextTagger
 
-from .conftest import TestClient, client_of, make_texts, wait_until
+from .conftest import TestClient, at_a_port, client_of, make_texts
 
 URIS = {"Fishery": "http://x.org/v/1", "Kitchen": "http://x.org/v/2"}
 
@@ -32,16 +29,9 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def annif(subjects: Path) -> Iterator[AnnifClient]:
     """Annif's client, and a service at a port of this machine."""
-    listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(subjects, journal=subjects.parent / "journal.sqlite")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    wait_until(lambda: server.started)
-    yield AnnifClient(f"http://127.0.0.1:{listening.getsockname()[1]}/v1/")
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with at_a_port(app) as address:
+        yield AnnifClient(f"{address}/v1/")
 
 
 def test_annifs_client_asks_and_teaches(annif: AnnifClient) -> None:

@@ -41,6 +41,7 @@ from dxml.topk import TopK, default_top
 __all__ = ["Answering"]
 
 LONG_TITLE = 30  # characters, from which on two texts with the same title are taken for one
+FEW_TITLES = 5  # short ones that come again, below which it may be by chance
 MOST_WORDS = 50  # left out one by one for an explanation: the heaviest
 
 
@@ -276,18 +277,25 @@ class Answering(Classifying):
     def known_again(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> list[int]:
         """The places of texts that were trained on or learnt, as far as id and title tell.
 
-        Without ids a title counts only where it is long: short ones come by chance.
+        Without ids a short title, which may come again by chance, counts only where most do.
         """
         known = self._known
         titles = set(known.titles)
-        found = []
+        found: list[int] = []
+        short: list[int] = []
+        n_short = 0
         for place, text in enumerate(texts):
             title = first_line(text)
             row = None if ids is None else known.ids.place(str(ids[place]))
-            same = row is not None and known.titles[row] == title
-            if same or (len(title) >= LONG_TITLE and title in titles):
+            if row is not None and known.titles[row] == title:
                 found.append(place)
-        return found
+                continue
+            is_short = len(title) < LONG_TITLE
+            n_short += is_short
+            if title in titles:
+                (short if is_short else found).append(place)
+        most = len(short) >= FEW_TITLES and 2 * len(short) > n_short
+        return sorted([*found, *short]) if most else found
 
     def _row(self, id: str) -> int:
         row = self._known.ids.place(id)
