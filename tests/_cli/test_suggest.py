@@ -27,15 +27,21 @@ def model(tmp_path: Path) -> Path:
 
 def test_texts_are_suggested_with_reasons(model: Path) -> None:
     pool = model.parent / "pool.jsonl"
-    done = run("suggest-next", pool, "--model", model, "--id", "id", "--top", "2")
+    done = run("suggest-next", pool, "--model", model, "--top", "2")
     assert done.exit_code == 0, done.output
     first, why, *_, last = done.stdout.splitlines()
     assert first == "p1\troads of gravel" and "unsure: " in why and why.endswith("copies: p2")
     assert last == "2 of 4 texts; label them, then dxml learn"
     lines = run("suggest-next", pool, "--model", model, "--top", "9", "--json").stdout.splitlines()
     found = [json.loads(line) for line in lines]
-    assert found[0]["id"] == 1 and found[0]["copies"] == [2]
+    assert found[0]["id"] == "p1" and found[0]["copies"] == ["p2"]
     assert len(found) == 3 and len(found[0]["labels"]) == 2 and found[0]["words"] == 3
+
+
+def test_a_pool_without_ids_goes_by_its_rows(model: Path) -> None:
+    pool = model.parent / "pool.csv"
+    pool.write_text("text\na fish in the sea\nroads of gravel\n", "utf-8")
+    assert run("suggest-next", pool, "--model", model, "--top", 1).stdout.startswith("1\troads")
 
 
 def test_a_column_that_is_not_there_is_said(

@@ -40,9 +40,9 @@ def suggest_next(
 
     tagger = load_tagger(model)
     reading = Reading(text, None, id, None, encoding, skip_bad_rows)
-    columns = replace(reading.columns(tagger.columns), labels=None, id=id)
+    columns = replace(reading.columns(tagger.columns), labels=None)
     with open_progress(quiet) as progress:
-        table = reading.read(pool, columns, progress)
+        table = reading.read(pool, columns, progress, distinct_ids=False)
         found = suggest_next(tagger, table.texts, top)
     names = table.names
     for each in found:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dxml._core.files import replacing
-from dxml.exceptions import ParameterError
+from dxml.exceptions import ParameterError, advise
 from dxml.joint._answering import Answering
 from dxml.joint.parts._deep import DeepPart
 from dxml.joint.parts._linear import LinearPart
@@ -57,8 +57,12 @@ def export_onnx(model: Answering, folder: Path, names: Sequence[str] | None = No
             written.append(folder / f"{name}.onnx")
     if not written:
         parts = ", ".join(model.parts_)
+        remedy = advise(
+            "candidates='nearest' and width=0", "--set candidates=nearest --set width=0"
+        )
         raise ParameterError(
-            f"this model has neither a linear head nor an encoder to export; its parts are {parts}."
+            "this model has neither a linear head nor an encoder to export; its parts are "
+            f"{parts}. Train it with {remedy} to get a linear head."
         )
     return written
 
