@@ -119,7 +119,7 @@ docs: $(READY)   ## docs/benchmarks.md, its figures, docs/results.md and the REA
 	$(BIN)/dxml bench report
 	$(BIN)/python benchmarks/readme.py
 	$(BIN)/python benchmarks/teaching.py --page
-	$(BIN)/python benchmarks/calibration.py --page
+	$(BIN)/python benchmarks/calibration_page.py
 	$(BIN)/python benchmarks/deep_page.py
 	$(BIN)/python benchmarks/large_twins.py --page
 	$(BIN)/python benchmarks/twins.py --page

@@ -2,29 +2,33 @@
 
     DXML_DATA=folder python benchmarks/calibration.py bibtex eurlex-4k pubmed-mesh tibkat-gnd \\
         tags-train.jsonl parents-train.jsonl depends-train.jsonl
-    python benchmarks/calibration.py --page    # docs/guide/probabilities.md's table
+    python benchmarks/calibration_page.py    # the tables of docs/guide/probabilities.md
 
 DATA is a registered data set or a table of JSON lines with ``text`` and ``labels``, such as
 `package_texts.py` and `wordnet_texts.py` make. Only training points are used: some are learnt from,
 2,000 calibrate the other methods, and up to 3,000 are ranked. Cases: points held out by
 chance; whole clusters of points held out, as texts from another source would be; 20, 50 and 200
-points to learn from, in ten draws. ``--test`` ranks the test part instead.
+points to learn from, in ten draws; one text with two labels. Of data with fewer than 10,000 points
+there are three draws of the first two. ``--test`` ranks the test part instead, once.
 
 Beside Joint's own calibration stand three others of the same mixed scores: temperature scaling,
 isotonic regression and Venn–Abers predictors. They see 2,000 points that the model has not seen,
 which Joint does not: its own is made on points held out of its training points.
 
-``noise`` is the ECE that probabilities without any error would have on as many points. Every row is
-added to benchmarks/results/calibration.jsonl as it comes.
+``noise`` is the ECE that probabilities without any error would have on as many points, and
+``debiased`` is √(ECE² − noise²): about the ECE that many points would have. Of several draws ECE
+and noise are means; ``together`` is the ECE of the rankings of all draws as one. ``counted``
+is what could be known by counting: the ECE of saying, for each rank, the share of right labels
+among as many points as were learnt from. Every row is added to
+benchmarks/results/calibration.jsonl as it comes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,31 +43,17 @@ from dxml.bench._machine import commit, describe_machine, describe_versions
 from dxml.bench._worker import plain
 from dxml.data import load_dataset
 from dxml.joint import Joint
-from dxml.metrics import BINS, calibration_error, judged_scores, precision_at_k, score_bins
+from dxml.metrics import BINS, judged_scores, precision_at_k, score_bins
 from dxml.metrics._bands import BANDS, label_bands
 from dxml.text import TextFeatures
 from dxml.topk import TopK
+from other_calibrations import OTHERS
 
 RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "probabilities.md"
-BEGIN, END = (
-    "<!-- calibration: made by benchmarks/calibration.py -->",
-    "<!-- end of calibration -->",
-)
-TITLES = {
-    "same texts": "one text, two labels",
-    "bibtex": "Bibtex",
-    "eurlex-4k": "Eurlex-4K",
-    "pubmed-mesh": "PubMed-MeSH",
-    "tibkat-gnd": "TIBKAT-GND",
-    "tags-train": "packages, tags",
-    "section-train": "packages, sections",
-    "depends-train": "packages, dependencies",
-    "parents-train": "WordNet, parents",
-}
-HELD = {"chance": "by chance", "source": "whole clusters", "same": "the same text"}
 LEARNT, CALIBRATED, RANKED = 8000, 2000, 3000
 FEW, DRAWS = (20, 50, 200), 10
+SMALL, SMALL_DRAWS = 10_000, 3
+SAME = (20, 50, 300)
 CELLS = 30
 DEPTH = 5
 
@@ -118,8 +108,28 @@ def _indicator(rows: list[dict[str, Any]], names: dict[str, int]) -> sp.csr_matr
     return sp.csr_matrix((np.ones(len(ids), bool), ids, ends), (len(own), len(names)))
 
 
-def cases(points: Points, seed: int) -> Iterator[Case]:
-    """The cases of a data set's training points."""
+def cases(points: Points, seed: int, wanted: set[str]) -> Iterator[list[Case]]:
+    """The draws of each case of a data set's training points."""
+    n = points.X.shape[0]
+    large = {"chance", "source"} & wanted
+    seeds = range(seed, seed + (SMALL_DRAWS if n < SMALL else 1))
+    draws = [large_cases(points, each) for each in seeds] if large else []
+    for name in sorted(large):
+        yield [draw[name] for draw in draws]
+    ranked, others = np.split(np.random.default_rng(seed).permutation(n), [min(RANKED, n // 4)])
+    for size in FEW:
+        if str(size) in wanted:
+            yield [
+                Case(str(size), points.rows(learnt), None, points.rows(ranked[:1000]))
+                for draw in range(DRAWS)
+                for learnt in [
+                    np.random.default_rng([seed, size, draw]).choice(others, size, False)
+                ]
+            ]
+
+
+def large_cases(points: Points, seed: int) -> dict[str, Case]:
+    """Points held out by chance, and whole clusters of them."""
     n = points.X.shape[0]
     rng = np.random.default_rng(seed)
     order = rng.permutation(n)
@@ -127,16 +137,13 @@ def cases(points: Points, seed: int) -> Iterator[Case]:
     ranked, others = order[:n_ranked], order[n_ranked:]
     n_own = min(CALIBRATED, len(others) // 3)
     own, learnt = others[:n_own], others[n_own : n_own + LEARNT]
-    yield Case("chance", points.rows(learnt), points.rows(own), points.rows(ranked))
+    chance = Case("chance", points.rows(learnt), points.rows(own), points.rows(ranked))
     far = rng.permutation(other_sources(points.X, n_ranked, rng))
     near = np.setdiff1d(order, far)
     near = rng.permutation(near)
     learnt, own = near[n_own : n_own + LEARNT], near[:n_own]
-    yield Case("source", points.rows(learnt), points.rows(own), points.rows(far))
-    for size in FEW:
-        for draw in range(DRAWS):
-            learnt = np.random.default_rng([seed, size, draw]).choice(others, size, replace=False)
-            yield Case(str(size), points.rows(learnt), None, points.rows(ranked[:1000]))
+    source = Case("source", points.rows(learnt), points.rows(own), points.rows(far))
+    return {"chance": chance, "source": source}
 
 
 def other_sources(X: sp.csr_matrix, wanted: int, rng: np.random.Generator) -> Rows:
@@ -164,70 +171,59 @@ def uncalibrated(model: Joint, X: sp.csr_matrix) -> TopK:
         model.mixture_ = kept
 
 
-def logits(p: Floats) -> Floats:
-    p = np.clip(p.astype(np.float64), 1e-12, 1 - 1e-12)
-    return np.log(p / (1 - p))
+class Judged(NamedTuple):
+    """Probabilities of the first labels of each point, and which are right."""
+
+    scores: Floats
+    right: npt.NDArray[np.bool_]
+
+    def within(self, k: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        return self.scores[:, :k].ravel(), self.right[:, :k].ravel()
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        return 1, self.scores.shape[1]
 
 
-def temperature(p: Floats, right: npt.NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-    """Guo et al., 2017: the logits divided by the number of the highest likelihood."""
-    from scipy.optimize import minimize_scalar
-
-    z = logits(p)
-
-    def loss(log_t: float) -> float:
-        scaled = z / np.exp(log_t)
-        return float(np.mean(np.logaddexp(0, scaled) - right * scaled))
-
-    t = float(np.exp(minimize_scalar(loss, bounds=(-4, 4), method="bounded").x))
-    return lambda q: 1 / (1 + np.exp(-logits(q) / t))
+def judge(truth: sp.csr_matrix, ranking: TopK) -> Judged:
+    """A ranking whose rows are all full."""
+    shape = ranking.scores.shape
+    scores, right = judged_scores(truth, ranking, ranking.k)
+    if len(scores) != ranking.scores.size:
+        filled = np.zeros((2, *shape))
+        filled[:, ranking.indices >= 0] = scores, right
+        return Judged(filled[0], filled[1] > 0)
+    return Judged(scores.reshape(shape), right.reshape(shape))
 
 
-def isotonic(p: Floats, right: npt.NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-    """Zadrozny and Elkan, 2002."""
-    from sklearn.isotonic import IsotonicRegression
-
-    line = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(logits(p), right)
-    return lambda q: line.predict(logits(q))
-
-
-def venn_abers(p: Floats, right: npt.NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-    """Vovk and Petej, 2014: isotonic regression with the point itself, once wrong and once right.
-
-    Both are found at a hundred scores, between which the others are interpolated.
-    """
-    from sklearn.isotonic import IsotonicRegression
-
-    z = logits(p)
-    grid = np.unique(np.quantile(z, np.linspace(0, 1, 100)))
-
-    def beside(each: float, label: bool) -> float:
-        line = IsotonicRegression().fit(np.append(z, each), np.append(right, label))
-        return float(line.predict([each])[0])
-
-    pairs = [(beside(each, False), beside(each, True)) for each in grid]
-    found = [high / (1 - low + high) for low, high in pairs]
-    return lambda q: np.interp(logits(q), grid, found)
-
-
-OTHERS = {"temperature": temperature, "isotonic": isotonic, "Venn–Abers": venn_abers}
-
-
-def judged(truth: sp.csr_matrix, ranking: TopK, frequency: Rows) -> dict[str, Any]:
-    """ECE at 1 and 5, its noise, the curve of the first five, and ECE@5 by label frequency."""
+def errors(found: Judged, learnt: int | None = None) -> dict[str, Any]:
+    """ECE at 1 and 5, beside its noise, the debiased one and, of few points, the counted one."""
     rng = np.random.default_rng(0)
     told: dict[str, Any] = {}
-    for k in (1, min(DEPTH, ranking.k)):
-        told[f"ECE@{k}"] = round(100 * calibration_error(truth, ranking, k), 2)
-        scores, right = judged_scores(truth, ranking, k)
+    for k in found.depths:
+        scores, right = found.within(k)
         drawn = [_gap(scores, rng.random(len(scores)) < scores) for _ in range(20)]
+        told[f"ECE@{k}"] = round(100 * _gap(scores, right), 2)
         told[f"noise@{k}"] = round(100 * float(np.mean(drawn)), 2)
-    told["curve"] = _curve(scores, right)
-    bands = label_bands(frequency)
-    own = bands[ranking.indices[ranking.indices >= 0]]
+        told[f"debiased@{k}"] = _debiased(told[f"ECE@{k}"], told[f"noise@{k}"])
+        if learnt is not None:
+            by_rank = found.right[:, :k].mean(axis=0)
+            shares = rng.binomial(learnt, by_rank, (2000, k)) / learnt
+            told[f"counted@{k}"] = round(100 * float(np.abs(shares - by_rank).mean()), 2)
+    return told
+
+
+def _debiased(error: float, noise: float) -> float:
+    return round(float(np.sqrt(max(error**2 - noise**2, 0.0))), 2)
+
+
+def judged(found: Judged, ranking: TopK, frequency: Rows) -> dict[str, Any]:
+    """The errors, the curve of the first five, and ECE@5 by label frequency."""
+    told = {**errors(found), "curve": _curve(*found.within(found.depths[1]))}
+    bands = label_bands(frequency)[ranking.indices]
     for number, name in enumerate(BANDS):
-        chosen = own == number
-        told[f"ECE@5 {name}"] = round(100 * _gap(scores[chosen], right[chosen]), 2)
+        chosen = (bands == number) & (ranking.indices >= 0)
+        told[f"ECE@5 {name}"] = round(100 * _gap(found.scores[chosen], found.right[chosen]), 2)
     return told
 
 
@@ -247,22 +243,37 @@ def _curve(scores: Floats, right: npt.NDArray[np.bool_]) -> list[list[float]]:
     return [[n, round(p, 3), round(share, 3)] for n, p, share in rows]
 
 
-def measure(case: Case, settings: dict[str, Any]) -> list[dict[str, Any]]:
+class Measured(NamedTuple):
+    """A row, and what it is made from."""
+
+    row: dict[str, Any]
+    found: Judged
+
+
+def measure(case: Case, settings: dict[str, Any]) -> list[Measured]:
     """A row for Joint, and one for each other calibration where there are points for it."""
     model = Joint(**settings).fit(case.learnt.X, case.learnt.Y)
     truth, frequency = case.ranked.Y, model.label_frequency_
-    ranking = model.predict_topk(case.ranked.X, min(DEPTH, model.n_labels_))
+    depth = min(DEPTH, model.n_labels_)
+    ranking = model.predict_topk(case.ranked.X, depth)
     about = {"case": case.name, "learnt": case.learnt.X.shape[0], "ranked": truth.shape[0]}
-    about["P@1"] = round(100 * float(precision_at_k(truth, ranking, 1)[0]), 2)
-    rows = [{"calibration": "joint", **about, **judged(truth, ranking, frequency)}]
+    precision = 100 * precision_at_k(truth, ranking, depth)
+    about |= {f"P@{k}": round(float(precision[k - 1]), 2) for k in (1, depth)}
+
+    def told(name: str, ranking: TopK) -> Measured:
+        found = judge(truth, ranking)
+        return Measured({"calibration": name, **about, **judged(found, ranking, frequency)}, found)
+
+    rows = [told("joint", ranking)]
     if case.calibrated is not None:
         plain, own = uncalibrated(model, case.ranked.X), uncalibrated(model, case.calibrated.X)
         scores, right = judged_scores(case.calibrated.Y, own, own.k)
-        rows.append({"calibration": "none", **about, **judged(truth, plain, frequency)})
+        rows.append(told("none", plain))
         for name, fit in OTHERS.items():
             mapped = fit(scores, right)(plain.scores.astype(np.float64).ravel())
-            found = TopK(plain.indices, mapped.reshape(plain.scores.shape).astype(np.float32))
-            rows.append({"calibration": name, **about, **judged(truth, found, frequency)})
+            rows.append(
+                told(name, TopK(plain.indices, mapped.reshape(plain.scores.shape).astype("f4")))
+            )
     return rows
 
 
@@ -273,56 +284,31 @@ def same_texts(n: int, seed: int) -> Points:
     return Points(X, sp.csr_matrix(np.stack([which, ~which], axis=1)))
 
 
-def pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Several draws as one row: means."""
-    first = rows[0]
+def pooled(draws: list[Measured]) -> dict[str, Any]:
+    """Several draws as one row: means, and the ECE of all rankings as one."""
+    first = draws[0].row
+    if len(draws) == 1:
+        return first
     means = {
-        name: round(float(np.mean([row[name] for row in rows])), 2)
+        name: round(float(np.mean([each.row[name] for each in draws])), 2)
         for name, value in first.items()
         if isinstance(value, float)
     }
-    return {**{k: v for k, v in first.items() if k != "curve"}, **means, "draws": len(rows)}
+    every = Judged(*(np.concatenate(each) for each in zip(*(d.found for d in draws), strict=True)))
+    whole = errors(every, first["learnt"])
+    more = {name: value for name, value in whole.items() if name.startswith("counted")}
+    for k in every.depths:
+        more[f"together@{k}"] = whole[f"ECE@{k}"]
+        more[f"debiased@{k}"] = _debiased(means[f"ECE@{k}"], means[f"noise@{k}"])
+    rest = {k: v for k, v in first.items() if k != "curve"}
+    curve = _curve(*every.within(every.depths[1]))
+    return {**rest, **means, **more, "draws": len(draws), "curve": curve}
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """The newest row of each case: ECE@1 / ECE@5 of every calibration, and of no error at all."""
-    newest: dict[tuple[str, str, int], dict[str, dict[str, Any]]] = {}
-    for row in rows:
-        key = (row["data"], row["case"], row["learnt"])
-        newest.setdefault(key, {})[row["calibration"]] = row
-    names = ["joint", "temperature", "isotonic", "Venn–Abers"]
-    lines = [
-        "| data | held out | learnt from | P@1 | Joint | "
-        + " | ".join(names[1:])
-        + " | no error |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for (data, case, learnt), found in sorted(newest.items(), key=_order):
-        own = found["joint"]
-        cells = [_pair(found.get(name), "ECE") for name in names] + [_pair(own, "noise")]
-        held = HELD.get(case, "by chance")
-        start = f"| {TITLES.get(data, data)} | {held} | {learnt:,} | {own['P@1']:.1f} | "
-        lines.append(start + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _order(item: tuple[tuple[str, str, int], Any]) -> tuple[int, str, int]:
-    (data, case, learnt), _ = item
-    return -learnt if data != "same texts" else 0, TITLES.get(data, data), len(case)
-
-
-def _pair(row: dict[str, Any] | None, measure: str) -> str:
-    if row is None:
-        return "–"
-    deep = max(int(name.partition("@")[2]) for name in row if re.fullmatch(r"ECE@\d+", name))
-    return f"{row[f'{measure}@1']:.1f} / {row[f'{measure}@{deep}']:.1f}"
-
-
-def with_table(page: str, results: Path) -> str:
-    """A page with the table of what is stored."""
-    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(rows)}\n\n{END}{rest.partition(END)[2]}"
+def measured(draws: Sequence[Case]) -> list[dict[str, Any]]:
+    """The row of each calibration, over all draws."""
+    by_draw = [measure(case, {}) for case in draws]
+    return [pooled(list(each)) for each in zip(*by_draw, strict=True)]
 
 
 def main() -> None:
@@ -332,11 +318,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--page", action="store_true", help="only write the page's table")
     asked = parser.parse_args()
-    if asked.page:
-        PAGE.write_text(with_table(PAGE.read_text("utf-8"), asked.results), "utf-8")
-        return
     where = {
         "command": plain(" ".join(["python", *sys.argv])),
         "machine": describe_machine(),
@@ -344,35 +326,29 @@ def main() -> None:
         "commit": commit(),
         "versions": describe_versions(),
     }
-    wanted = asked.cases.split(",")
+    wanted = set(asked.cases.split(","))
 
-    def store(name: str, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
+    def store(name: str, draws: Sequence[Case]) -> None:
+        for row in measured(draws):
             shown = {k: v for k, v in row.items() if k != "curve"}
             print(name, *(f"{k} {v}" for k, v in shown.items()), flush=True)
             with asked.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"data": name, **row, **where}, ensure_ascii=False) + "\n")
 
     if "same" in wanted and not asked.test:
-        for n in (20, 50, 300):
-            case = Case("same", same_texts(n, asked.seed), None, same_texts(2000, asked.seed + 1))
-            store("same texts", measure(case, {}))
+        for n in SAME:
+            seeds = range(asked.seed, asked.seed + DRAWS)
+            store(
+                "same texts",
+                [Case("same", same_texts(n, s), None, same_texts(2000, s + 1000)) for s in seeds],
+            )
     for given in asked.data:
-        name = Path(given).stem
-        points = read(given, "train")
+        name, points = Path(given).stem, read(given, "train")
         if asked.test:
-            store(name, measure(Case("test", points, None, read(given, "test")), {}))
+            store(name, [Case("test", points, None, read(given, "test"))])
             continue
-        drawn: dict[str, list[dict[str, Any]]] = {}
-        for case in cases(points, asked.seed):
-            if case.name in wanted:
-                rows = measure(case, {})
-                if case.calibrated is None:
-                    drawn.setdefault(case.name, []).extend(rows)
-                else:
-                    store(name, rows)
-        for rows in drawn.values():
-            store(name, [pooled(rows)])
+        for draws in cases(points, asked.seed, wanted):
+            store(name, draws)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,27 @@ def model(files: Path, tmp_path: Path) -> Path:
     return TextTagger.load(files / "m").save(tmp_path / "m")
 
 
+def test_groups_are_held_out_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What only the source tells: held out by chance it is known, and of a new source it is not."""
+    records = []
+    for i in range(120):
+        source = f"quelle{i // 10}"
+        label = sorted(TOPICS)[(i // 10) % 3]
+        records.append({"text": f"{source} wort{i}", "label": label, "from": source})
+    table = write_jsonl(tmp_path / "docs.jsonl", records)
+    ask = ["train", table, "--text", "text", "--labels", "label", "--model", tmp_path / "m"]
+    said = {}
+    for more in ([], ["--group", "from"]):
+        done = run(*ask, *more)
+        assert done.exit_code == 0, done.output
+        [line] = [line for line in done.output.splitlines() if line.startswith("accuracy: P@1 ")]
+        said[bool(more)] = float(line.split()[2].rstrip(","))
+    assert said[False] == 100 and said[True] < 80
+    assert "source" in fails(capsys, *ask, "--group", "source")
+    alone = fails(capsys, "train", "bibtex", "--model", tmp_path / "b", "--group", "x")
+    assert "--group goes with a table of texts" in alone
+
+
 def test_every_table_makes_the_same_tagger(files: Path, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml._core.validation import check_features, check_k, check_label_ids, check_labels, check_pair
+from dxml._core.validation import (
+    check_features,
+    check_groups,
+    check_k,
+    check_label_ids,
+    check_labels,
+    check_pair,
+)
 from dxml.exceptions import DataFormatError
 
 
@@ -162,3 +169,19 @@ def test_numbers_too_large_for_32_bits_are_named(kind: Callable[[object], object
         check_features(kind([[1.0, 0.0], [0.0, 1e300]]))
     with pytest.raises(DataFormatError, match="X must be finite, got inf at row 0"):
         check_features(kind([[np.inf, 0.0]]))
+
+
+def test_groups_are_numbered_and_a_point_without_one_stands_by_itself() -> None:
+    assert check_groups(["a", "b", "a"], 3).tolist() == [0, 1, 0]
+    assert check_groups(np.array([7, 7, 3]), 3).tolist() == [0, 0, 1]
+    pandas = importlib.import_module("pandas")
+    missing = ["a", None, float("nan"), "", pandas.NA, pandas.NaT, "a"]
+    assert check_groups(missing, 7).tolist() == [0, 1, 2, 3, 4, 5, 0]
+    assert check_groups(pandas.Series(["x", "y"], index=[5, 6]), 2).tolist() == [0, 1]
+
+
+def test_groups_that_are_none() -> None:
+    with pytest.raises(DataFormatError, match="expected a group for each of 3 points, got 2"):
+        check_groups(["a", "b"], 3)
+    with pytest.raises(DataFormatError, match="one group, 'a': there is no other to hold out"):
+        check_groups(["a", "a"], 2)

@@ -13,24 +13,25 @@ import scipy.sparse as sp
 
 from .scripts import load_script
 
-calibration = load_script("calibration")
+calibration, page_script = load_script("calibration"), load_script("calibration_page")
+others = load_script("other_calibrations")
 
 
-@pytest.mark.parametrize("name", list(calibration.OTHERS))
+@pytest.mark.parametrize("name", list(others.OTHERS))
 def test_each_calibration_mends_scores_that_are_too_sure(name: str) -> None:
     """Logits that are twice what they should be."""
     rng = np.random.default_rng(0)
     z = rng.normal(0, 1.5, 6000)
     right = rng.random(6000) < 1 / (1 + np.exp(-z))
     said = 1 / (1 + np.exp(-2 * z))
-    mend = calibration.OTHERS[name](said[:3000], right[:3000])
+    mend = others.OTHERS[name](said[:3000], right[:3000])
     assert calibration._gap(said[3000:], right[3000:]) > 0.07
     assert calibration._gap(mend(said[3000:]), right[3000:]) < 0.04
 
 
 def test_venn_abers_by_hand() -> None:
     """Of one score two are right and one is wrong: 2/4 with the point wrong, 3/4 with it right."""
-    found = calibration.venn_abers(np.full(3, 0.5), np.array([True, False, True]))
+    found = others.venn_abers(np.full(3, 0.5), np.array([True, False, True]))
     assert found(np.array([0.5]))[0] == pytest.approx(0.75 / (1 - 0.5 + 0.75), abs=1e-6)
 
 
@@ -55,28 +56,74 @@ def test_rows_are_stored_with_where_they_come_from(
     table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     monkeypatch.setattr(calibration, "FEW", (20,))
     monkeypatch.setattr(calibration, "DRAWS", 2)
+    monkeypatch.setattr(calibration, "SMALL_DRAWS", 2)
     told = ["x", str(table), "--cases", "chance,20", "--results", str(out)]
     monkeypatch.setattr(sys, "argv", told)
     calibration.main()
     stored = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    names = ["joint", "none", *calibration.OTHERS]
+    names = ["joint", "none", *others.OTHERS]
     assert [row["calibration"] for row in stored] == [*names, "joint"]
     first, last = stored[0], stored[-1]
     assert first["ranked"] == 60 and 0 < first["noise@1"] < 20 and 0 <= first["ECE@5"] <= 100
-    assert sum(row[0] for row in first["curve"]) == 5 * 60
+    assert sum(row[0] for row in first["curve"]) == 2 * 5 * 60 and first["draws"] == 2
     assert last["case"] == "20" and last["draws"] == 2 and last["learnt"] == 20
     assert all({"machine", "threads", "commit", "command"} <= row.keys() for row in stored)
 
 
+def test_errors_by_hand() -> None:
+    """Always 0.6, and half of them right: 10 points off, of which chance has little."""
+    found = calibration.Judged(np.full((1000, 1), 0.6), np.arange(1000)[:, None] % 2 == 0)
+    told = calibration.errors(found, 100)
+    assert told["ECE@1"] == 10 and told["debiased@1"] == pytest.approx(10, abs=1)
+    assert told["noise@1"] == pytest.approx(100 * np.sqrt(2 * 0.24 / np.pi / 1000), abs=0.6)
+    assert told["counted@1"] == pytest.approx(100 * np.sqrt(2 * 0.25 / np.pi / 100), abs=0.3)
+
+
+def test_what_chance_adds_is_taken_off() -> None:
+    """Few points of probabilities that are a tenth too high, and of some without error."""
+    told = {}
+    for off in (0.0, 0.1):
+        draws = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            true = 0.1 + 0.7 * rng.random((150, 1))
+            found = calibration.Judged(true + off, rng.random((150, 1)) < true)
+            about = {"learnt": 20, **calibration.errors(found)}
+            draws.append(calibration.Measured(about, found))
+        told[off] = calibration.pooled(draws)
+    assert told[0.0]["ECE@1"] == pytest.approx(told[0.0]["noise@1"], abs=0.8)
+    assert told[0.0]["ECE@1"] > 7 and told[0.0]["debiased@1"] < 3.5
+    assert told[0.1]["ECE@1"] > 11.5 and told[0.1]["debiased@1"] == pytest.approx(10, abs=1.5)
+
+
+def test_draws_that_err_to_both_sides_are_right_together() -> None:
+    row = {"case": "20", "learnt": 20, "ranked": 100, "calibration": "joint"}
+    half = np.arange(100)[:, None] % 2 == 0
+    draws = []
+    for right in (half, half | True):
+        found = calibration.Judged(np.full((100, 1), 0.75), right)
+        draws.append(calibration.Measured({**row, **calibration.errors(found)}, found))
+    told = calibration.pooled(draws)
+    assert told["ECE@1"] == 25 and told["together@1"] == 0
+    assert told["draws"] == 2 and told["learnt"] == 20
+    assert told["curve"] == [[200, 0.75, 0.75]]
+
+
 def test_the_page_shows_what_is_stored() -> None:
-    page = calibration.PAGE.read_text("utf-8")
-    assert page == calibration.with_table(page, calibration.RESULTS), "run with --page"
-    assert not re.search(r"/(home|root|tmp|work)/", calibration.RESULTS.read_text("utf-8"))
+    page, stored = page_script.PAGE.read_text("utf-8"), calibration.RESULTS.read_text("utf-8")
+    rows = [json.loads(line) for line in stored.splitlines()]
+    assert page == page_script.with_tables(page, rows), "run benchmarks/calibration_page.py"
+    assert not re.search(r"/(home|root|tmp|work)/", stored)
 
 
 def test_the_newest_row_counts() -> None:
     row = {"data": "bibtex", "case": "chance", "learnt": 5, "P@1": 50.0, "calibration": "joint"}
     row |= {"noise@1": 1.0, "noise@5": 0.5, "ECE@5": 2.0}
     rows = [{**row, "ECE@1": 9.0}, {**row, "ECE@1": 3.0}]
-    [_, _, line] = calibration.table([*rows, {**rows[0], "calibration": "isotonic"}]).splitlines()
-    assert line == "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | – | 9.0 / 2.0 | – | 1.0 / 0.5 |"
+    few = {**rows[1], "case": "20", "learnt": 20, "together@1": 2.5, "together@5": 1.5}
+    rows += [{**rows[0], "calibration": "isotonic"}, few]
+    found = page_script.newest(rows)
+    many = "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | 1.0 / 0.5 | – | – | 9.0 / 2.0 | – |"
+    assert page_script.table_of_many(found).splitlines()[2:] == [many]
+    line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 2.5 / 1.5 | 1.0 / 0.5 | – |"
+    assert page_script.table_of_few(found).splitlines()[2:] == [line]

@@ -16,7 +16,7 @@ from dxml._core.scaling import fit_scaler
 from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint._fitting import Fitted, fit_ensemble, n_candidates_for
-from dxml.joint._held_out import hold_out
+from dxml.joint._held_out import hold_out, hold_out_groups
 from dxml.joint._mixture import Mixture
 from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
 from dxml.joint._points import tie_order_of
@@ -39,12 +39,36 @@ def test_the_parts_are_those_of_all_points(fitted: Joint, small: tuple[Dataset, 
     train = small[0]
     assert fitted.train_features_.shape == train.X.shape
     assert (fitted.train_labels_ != train.Y).nnz == 0
-    held = hold_out(300, 0.2, 0)[0]
+    held = hold_out(300, 0.2, 0)[0].held
     Y = sp.hstack([train.Y, sp.csr_matrix(held[:, None])], format="csr")
     parts: Any = Joint(**fitted.get_params()).fit(train.X, Y).parts_
     linear = "linear" in parts
     learnt = parts["linear"].head.weights[25] if linear else parts["kernel"].vote.votes[:, 25]
     assert np.abs(learnt).max() > 0.1  # of a label that only points held out carry
+
+
+@pytest.mark.parametrize("candidates", ["all", "nearest"])
+def test_points_of_a_group_that_is_held_out_are_no_neighbours(
+    candidates: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty groups of ten copies: held out by chance a point finds its copies, by group none."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 10)
+    X = sp.csr_matrix((rng.random((30, 40)) < 0.3)[groups].astype(np.float32) + 0.01)
+    Y = sp.csr_matrix(np.eye(30, dtype=bool)[groups])
+    nearest: list[float] = []
+    kept = Weighing.__init__
+
+    def seen(self: Weighing, trials: Any, queries: Any, opinions: Any) -> None:
+        nearest.extend(cosine for query in queries for cosine in query.near.cosines[:, 0])
+        kept(self, trials, queries, opinions)
+
+    monkeypatch.setattr(Weighing, "__init__", seen)
+    Joint(candidates=candidates, width=0, scaling="rows").fit(X, Y)
+    assert min(nearest) > 0.999
+    nearest.clear()
+    Joint(candidates=candidates, width=0, scaling="rows").fit(X, Y, groups=groups)
+    assert len(nearest) == 300 and max(nearest) < 0.99
 
 
 class Planted(Weighing):
@@ -133,6 +157,8 @@ CASES: dict[str, dict[str, Any]] = {
     "all, one fold": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 1},
     "nearest": {"candidates": "nearest", "epochs": 2},
     "nearest, one fold": {"candidates": "nearest", "width": 32, "epochs": 2, "most_folds": 1},
+    "all, groups": {"candidates": "all", "groups": True},
+    "nearest, groups": {"candidates": "nearest", "groups": True},
     "nothing held out": {"candidates": "all", "width": 32, "epochs": 2, "most_folds": 0},
 }
 
@@ -149,14 +175,18 @@ def test_fitting_has_no_side_effects(case: str, small: tuple[Dataset, Dataset]) 
     """What is given stays as it is, and a second fit gives the same bits."""
     settings = dict(CASES[case])
     most_folds, candidates = settings.pop("most_folds", 5), settings.pop("candidates")
+    grouped = settings.pop("groups", False)
     X, Y = fit_scaler(small[0].X, "auto").transform(small[0].X), small[0].Y
     options = Options(
         standardised=False, device="cpu", precision="float32", random_state=0, **settings
     )
     plan = make_plan(shape_of(X, 25, device="cpu", memory=8e9, candidates=candidates), options)
     folds = hold_out(300, 0.2, 0, most_folds)
+    if grouped:
+        folds = hold_out_groups(np.arange(300) // 10, 0.2, 0)
+    masks = [mask for fold in folds for mask in (fold.held, fold.asked)]
     tie_order = tie_order_of(Y)
-    given = [X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr, tie_order, *folds]
+    given = [X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr, tie_order, *masks]
     before = [array.copy() for array in given]
     settings_before, options_before = copy.deepcopy(dict(plan.parts)), replace(options)
     registered = dict(PARTS)

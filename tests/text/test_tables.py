@@ -50,6 +50,19 @@ def test_every_text_format_gives_the_same_table(tmp_path: Path, name: str, suffi
     assert read_table(str(path), "title") == TextTable(("Käse", "Wal"))
 
 
+def test_a_column_says_what_rows_belong_to() -> None:
+    rows = {"text": ["a", "b", "c"], "from": ["x", 7, None], "tags": ["t"] * 3}
+    table = read_table(rows, "text", "tags", group="from")
+    assert table.groups == ("x", "7", "") and table.take([2, 0]).groups == ("", "x")
+    assert read_table(rows, "text").groups is None
+    with pytest.raises(DataFormatError, match="source"):
+        read_table(rows, "text", group="source")
+    with pytest.raises(DataFormatError, match="column 'from', found a float, 0.5"):
+        read_table(rows | {"from": ["x", 0.5, None]}, "text", group="from")
+    with pytest.raises(DataFormatError, match="there are 1 texts but 2 groups"):
+        TextTable(("a",), groups=("x", "y"))
+
+
 def test_what_a_table_says_of_itself() -> None:
     assert len(TABLE) == 2
     assert TABLE.titles == ("Käse", "Wal")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENCODING",
+    "GROUP",
     "ID",
     "LABELS",
     "LABEL_INFO",
@@ -55,6 +56,13 @@ LABELS = typer.Option(
 )
 ID = typer.Option(
     None, "--id", metavar="COLUMN", help="What names the rows.", rich_help_panel=PANEL
+)
+GROUP = typer.Option(
+    None,
+    "--group",
+    metavar="COLUMN",
+    help="What rows belong to, such as a source; held out whole.",
+    rich_help_panel=PANEL,
 )
 SEPARATOR = typer.Option(
     None,
@@ -111,6 +119,7 @@ class Reading:
     encoding: str = "utf-8"
     skip_bad_rows: bool = False
     lines: bool = False
+    group: str | None = None
 
     @property
     def asked(self) -> bool:
@@ -177,6 +186,7 @@ class Reading:
             columns.id,
             id_if_there=self.id is None,
             distinct_ids=distinct_ids,
+            group=self.group,
             encoding=self.encoding,
             label_separator=columns.label_separator,
             skip_bad_rows=self.skip_bad_rows,

@@ -14,6 +14,7 @@ import typer
 from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT, parse_assignments
 from dxml._cli._tables import (
     ENCODING,
+    GROUP,
     ID,
     LABEL_INFO,
     LABELS,
@@ -43,6 +44,7 @@ def train(
     text: list[str] = TEXT,
     labels: str | None = LABELS,
     id: str | None = ID,
+    group: str | None = GROUP,
     method: str | None = typer.Option(
         None, "--method", metavar="NAME", help="One of [bold]dxml methods[/bold]; joint by default."
     ),
@@ -101,7 +103,7 @@ def train(
             if name in given:
                 raise ParameterError(f"{name} is given twice: leave --set {name}=… out.")
             given[name] = value
-    reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows)
+    reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows, group=group)
     state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions, language, strict)
@@ -109,6 +111,7 @@ def train(
             _train_tagger(data, model, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
+        "--group": group is not None,
         "--encoder": encoder is not None,
         "--vectors": vectors is not None,
         "--label-info": label_info is not None,
@@ -202,6 +205,7 @@ def _train_tagger(
             table.texts,
             table.labels or (),
             ids=[str(name) for name in table.names],
+            groups=table.groups,
             label_info=vocabulary,
             learn_descriptions=info.learn,
             strict=info.strict,

@@ -17,17 +17,19 @@ import scipy.sparse as sp
 
 from dxml._core.frames import frame_values, is_frame
 from dxml._core.sparse import canonical, indicator
-from dxml.exceptions import DataFormatError
+from dxml.exceptions import DataFormatError, advise
 
 __all__ = [
     "as_lists",
     "check_features",
+    "check_groups",
     "check_k",
     "check_label_ids",
     "check_labels",
     "check_names",
     "check_pair",
     "is_indicator",
+    "is_missing",
     "is_zeros_and_ones",
 ]
 
@@ -213,6 +215,35 @@ def check_k(k: int, n_labels: int, name: str = "k") -> int:
             f"{name} must be a whole number from 1 to the number of labels, {n_labels}, got {k!r}."
         )
     return int(k)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def check_groups(groups: Any, n: int) -> npt.NDArray[np.int64]:
+    """A number from 0 for the group of each of n points; at least two groups.
+
+    A point whose group is None, NaN or "" has a group of its own.
+    """
+    values = list(groups)
+    if len(values) != n:
+        raise DataFormatError(f"expected a group for each of {n:,} points, got {len(values):,}.")
+    known: dict[Any, int] = {}
+    codes = np.empty(n, dtype=np.int64)
+    for place, value in enumerate(values):
+        alone = is_missing(value) or value == ""
+        key = (None, place) if alone else (value,)
+        codes[place] = known.setdefault(key, len(known))
+    if n and len(known) == 1:
+        raise DataFormatError(
+            f"all {n:,} points are of one group, {values[0]!r}: there is no other to hold out. "
+            f"Leave {advise('groups', '--group')} out."
+        )
+    return codes
 
 
 def as_lists(Y: Iterable[Any]) -> list[list[Any]]:

@@ -17,7 +17,7 @@ from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
 from dxml.joint._ensemble import Ensemble, space_of, with_candidates
-from dxml.joint._held_out import HeldOut
+from dxml.joint._held_out import Fold, HeldOut
 from dxml.joint._mixture import Mixture, default_mixture
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import FeatureSpace, Known, Near
@@ -66,7 +66,7 @@ def fit_ensemble(
     X: sp.csr_matrix,
     Y: sp.csr_matrix,
     plan: Plan,
-    folds: Sequence[Mask],
+    folds: Sequence[Fold],
     options: Options,
     *,
     tie_order: Ids,
@@ -106,16 +106,21 @@ def _searched(X: sp.csr_matrix) -> Mask:
     return rare_features(X, min(0.1, COMMON_POINTS / max(X.shape[0], 1)))
 
 
-def _trial(task: Task, held: Mask, known: Known, near: Near | None, n_candidates: int) -> Trial:
-    """One fold. With shortlists, the points held out are searched among all points but themselves;
-    where every label is scored, among those that are learnt from."""
-    own = replace(task, rows=~held)
-    X, Y, texts = task.data.X[held], task.data.Y[held], task.data.texts
-    texts = None if texts is None else texts.take(np.flatnonzero(held))
-    if near is not None:
-        return Trial(own, X, Y, known, near.rows(held).first(n_candidates), texts=texts)
-    fewer = replace(known, held=own.learnt[0], labels=own.learnt[1])
-    return Trial(own, X, Y, fewer, texts=texts)
+def _trial(task: Task, fold: Fold, known: Known, near: Near | None, n_candidates: int) -> Trial:
+    """One fold. With shortlists, points held out by chance are searched among all points but
+    themselves; otherwise among those that are learnt from."""
+    own = replace(task, rows=~fold.held)
+    X, Y, texts = task.data.X[fold.asked], task.data.Y[fold.asked], task.data.texts
+    texts = None if texts is None else texts.take(np.flatnonzero(fold.asked))
+    if near is not None and not fold.whole_groups:
+        return Trial(own, X, Y, known, near.rows(fold.asked).first(n_candidates), texts=texts)
+    learnt, labels = own.learnt
+    fewer = replace(known, held=learnt, labels=labels)
+    if near is None:
+        return Trial(own, X, Y, fewer, texts=texts)
+    fewer = replace(fewer, space=FeatureSpace(learnt, _searched(task.data.X)))
+    found = fewer.search(X, n_candidates, task.options.device)
+    return Trial(own, X, Y, fewer, found, texts=texts)
 
 
 def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:

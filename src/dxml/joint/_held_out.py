@@ -1,25 +1,50 @@
-"""Which points are held out, so that the parts can be weighed on points they have not seen."""
+"""Which points are held out, so that the parts can be weighed on points they have not seen.
+
+By chance, or, where it is known which points belong together, as whole groups: texts of one source
+are more alike than texts of two, and parts that were trusted for what they say of near-duplicates
+would be trusted too much for another source.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dxml._core.arrays import mapping, real, reals, whole
 from dxml._core.random import spawn
+from dxml.exceptions import DataFormatError, advise
 from dxml.metrics import ThresholdCurve
 
-__all__ = ["MOST_FOLDS", "HeldOut", "hold_out"]
+__all__ = ["MOST_FOLDS", "Fold", "HeldOut", "hold_out", "hold_out_groups"]
 
 MOST_HELD = 2_000  # held-out points; more do not change the choice
 MOST_FOLDS = 5
 LEAST_POINTS = 20  # with fewer, nothing is held out and the default weights hold
 
+LEAST_GROUPS = 5  # groups that are held out, where there are as many
+
 Mask = npt.NDArray[np.bool_]
+
+
+class Fold(NamedTuple):
+    """Points that a trial does not learn from.
+
+    Attributes
+    ----------
+    held : bool array of shape (n_samples,)
+    asked : bool array of shape (n_samples,)
+        Those of them on which the parts are weighed.
+    whole_groups : bool
+        Whether no group has points on both sides.
+    """
+
+    held: Mask
+    asked: Mask
+    whole_groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,8 +102,8 @@ def _curve(state: Mapping[str, Any]) -> ThresholdCurve:
 
 def hold_out(
     n: int, fraction: float, random_state: int | None, most_folds: int = MOST_FOLDS
-) -> list[Mask]:
-    """Which of n points are held out, by fold.
+) -> list[Fold]:
+    """Which of n points are held out, by chance, fold by fold.
 
     One fold where the fraction makes `MOST_HELD` points, more where it makes fewer, and none where
     there are too few points.
@@ -88,4 +113,53 @@ def hold_out(
     size = min(MOST_HELD, max(1, int(n * fraction)))
     order = spawn(random_state, "validation")["validation"].permutation(n)
     starts = range(0, min(n, MOST_HELD, most_folds * size) - size + 1, size)
-    return [np.isin(np.arange(n), order[start : start + size]) for start in starts]
+    held = [np.isin(np.arange(n), order[start : start + size]) for start in starts]
+    return [Fold(each, each) for each in held]
+
+
+def hold_out_groups(
+    groups: npt.NDArray[np.int64],
+    fraction: float,
+    random_state: int | None,
+    most_folds: int = MOST_FOLDS,
+) -> list[Fold]:
+    """Which points are held out, as whole groups, fold by fold.
+
+    A fold has about the fraction of the points, or one group, if that has more. There are as many
+    folds as make `MOST_HELD` points and `LEAST_GROUPS` groups, as far as there are groups. One with
+    over half of the points is never held out: too little would be left to learn from.
+
+    Parameters
+    ----------
+    groups : int array of shape (n_samples,)
+        From 0; at least two of them.
+    """
+    n = len(groups)
+    if n < LEAST_POINTS:
+        return []
+    rng = spawn(random_state, "validation")["validation"]
+    sizes = np.bincount(groups)
+    may_go = np.flatnonzero(2 * sizes <= n)
+    if sizes[may_go].sum() < LEAST_POINTS:
+        raise DataFormatError(
+            f"{sizes.max():,} of {n:,} points are of one group, and {LEAST_POINTS} of others are "
+            f"needed to hold out. Leave {advise('groups', '--group')} out."
+        )
+    size = min(MOST_HELD, max(1, int(n * fraction)))
+    chosen: list[list[int]] = [[]]
+    points = 0
+    for group in rng.permutation(may_go):
+        if sizes[chosen[-1]].sum() >= size:
+            enough = points >= MOST_HELD and sum(map(len, chosen)) >= LEAST_GROUPS
+            if enough or len(chosen) == most_folds:
+                break
+            chosen.append([])
+        chosen[-1].append(int(group))
+        points += int(sizes[group])
+    most, folds = MOST_HELD // len(chosen), []
+    for own in chosen:
+        held = np.isin(groups, own)
+        asked = np.zeros(n, dtype=bool)
+        asked[rng.permutation(np.flatnonzero(held))[:most]] = True
+        folds.append(Fold(held, asked, whole_groups=True))
+    return folds

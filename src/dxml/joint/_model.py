@@ -24,13 +24,14 @@ from dxml._core.precision import Precision
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.stages import open_stages
 from dxml._core.threads import n_threads
+from dxml._core.validation import check_groups
 from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
 from dxml.exceptions import DataFormatError, ParameterError
 from dxml.joint._encoders import encoder_folder, open_encoder
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._fitting import fit_ensemble
-from dxml.joint._held_out import MOST_FOLDS, hold_out
+from dxml.joint._held_out import MOST_FOLDS, hold_out, hold_out_groups
 from dxml.joint._learning import Teachable
 from dxml.joint._plan import PARTS, Plan, make_plan, outside_arrays, shape_of
 from dxml.joint._sizes import NEGATIVES, TREE_NEGATIVES
@@ -201,6 +202,7 @@ class Joint(Teachable):
         X: Any,
         Y: Any,
         *,
+        groups: Sequence[Any] | None = None,
         texts: Sequence[str] | Texts | None = None,
         label_texts: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
@@ -213,6 +215,10 @@ class Joint(Teachable):
         ----------
         X : scipy sparse matrix, array or frame of shape (n_samples, n_features)
         Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
+        groups : sequence of values, optional
+            What each point belongs to, such as its source, author or day. Whole groups are then
+            held out to weigh the parts, so that probabilities and promises hold for points of new
+            groups. A point whose group is None, NaN or "" stands by itself.
         texts : sequence of str, optional
             The points' texts, for the parameters `encoder` and `vectors`.
         label_texts : sequence of str, optional
@@ -232,7 +238,8 @@ class Joint(Teachable):
         keep = None if checkpoint is None else Keep(Path(checkpoint), KEPT_EVERY, resume)
 
         def fit(X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
-            self._fit_points(X, Y, texts, label_texts, keep, progress)
+            codes = None if groups is None else check_groups(groups, X.shape[0])
+            self._fit_points(X, Y, codes, texts, label_texts, keep, progress)
 
         with open_stages(None if checkpoint is None else Path(checkpoint), resume):
             return self._fit_by(fit, X, Y, progress)
@@ -249,12 +256,13 @@ class Joint(Teachable):
         return encoder_folder(self.encoder, resolve_device(self.device)) is not None
 
     def _fit(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> None:
-        self._fit_points(X, Y, None, None, None, progress)
+        self._fit_points(X, Y, None, None, None, None, progress)
 
     def _fit_points(
         self,
         X: sp.csr_matrix,
         Y: sp.csr_matrix,
+        groups: npt.NDArray[np.int64] | None,
         texts: Sequence[str] | Texts | None,
         label_texts: Sequence[str] | None,
         keep: Keep | None,
@@ -277,7 +285,8 @@ class Joint(Teachable):
         self._reserve(X, plan, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
         most_folds = 1 if slow else MOST_FOLDS
-        folds = hold_out(X.shape[0], self.validation_fraction, self.random_state, most_folds)
+        how = self.validation_fraction, self.random_state, most_folds
+        folds = hold_out(X.shape[0], *how) if groups is None else hold_out_groups(groups, *how)
         fitted = fit_ensemble(
             X,
             Y,

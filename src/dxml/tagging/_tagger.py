@@ -137,6 +137,7 @@ class TextTagger(Relabelling):
         labels: Iterable[Iterable[str]] | Any,
         *,
         ids: Sequence[str] | None = None,
+        groups: Sequence[Any] | None = None,
         label_info: Any = None,
         learn_descriptions: bool = False,
         strict: bool = False,
@@ -154,6 +155,8 @@ class TextTagger(Relabelling):
             (n_texts, n_labels); the names of a frame's columns are those of the labels.
         ids : sequence of str, optional
             What to call the texts in explanations, each by another name; "0", "1", … by default.
+        groups : sequence of values, optional
+            What each text belongs to, such as its source; see `Joint.fit`.
         label_info : path, frame, dict of lists or Thesaurus, optional
             Other names, descriptions and parents of labels, as `dxml.tagging.read_thesaurus` reads
             them. Labels that are given by another name, a URI or a notation get their name. A
@@ -189,6 +192,7 @@ class TextTagger(Relabelling):
         model.fit(
             X[: len(texts)],
             indicator_of(rows, points.names),
+            groups=groups,
             texts=texts,
             label_texts=[label_text(name, thesaurus) for name in names],
             checkpoint=checkpoint,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dxml._core.validation import is_missing
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
 from dxml.text._bad_rows import Problems, Row
@@ -61,6 +61,8 @@ class TextTable:
     rows : tuple of int, or None
         The number of each row in the table, from 0 and counting bad rows; None where no row was
         left out.
+    groups : tuple of str, or None
+        What each row belongs to, "" where its cell is empty; None where no column was given.
     """
 
     texts: tuple[str, ...]
@@ -69,9 +71,11 @@ class TextTable:
     skipped: int = 0
     problems: tuple[str, ...] = ()
     rows: tuple[int, ...] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for what, column in (("labels", self.labels), ("ids", self.ids)):
+        columns = {"labels": self.labels, "ids": self.ids, "groups": self.groups}
+        for what, column in columns.items():
             if column is not None and len(column) != len(self.texts):
                 raise DataFormatError(
                     f"there are {len(self.texts)} texts but {len(column)} {what}. "
@@ -95,6 +99,7 @@ class TextTable:
             labels=None if self.labels is None else tuple(self.labels[row] for row in rows),
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows),
             rows=None if self.rows is None else tuple(self.rows[row] for row in rows),
+            groups=None if self.groups is None else tuple(self.groups[row] for row in rows),
         )
 
     @property
@@ -116,6 +121,7 @@ def read_table(
     *,
     id_if_there: bool = False,
     distinct_ids: bool = False,
+    group: str | None = None,
     format: TableFormat | None = None,
     lines: bool = False,
     encoding: str = "utf-8",
@@ -145,6 +151,8 @@ def read_table(
     distinct_ids : bool
         Whether a row whose id an earlier row has is a bad row. A row without an id is then called
         by its place, such as "line 9".
+    group : str, optional
+        A column that says what each row belongs to, such as a source.
     format : {"jsonl", "csv", "tsv", "parquet", "excel"}, optional
         Needed only where the suffix is not that of a known format.
     lines : bool
@@ -167,7 +175,7 @@ def read_table(
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
     optional = (id,) if id is not None and id_if_there else ()
-    sure = (labels, None if optional else id)
+    sure = (labels, None if optional else id, group)
     wanted = (*texts, *(name for name in sure if name is not None))
     problems = Problems(skip_bad_rows)
     rows = open_rows(
@@ -186,7 +194,7 @@ def read_table(
     for where, row in rows:
         if columns is None:
             id = None if optional and id not in row else id
-            columns = Cells(texts, labels, id, label_separator is None, distinct_ids)
+            columns = Cells(texts, labels, id, label_separator is None, distinct_ids, group)
         number = len(good) + problems.count
         if isinstance(row, PlainText):
             plain.append(row["id"])
@@ -206,6 +214,7 @@ def read_table(
         skipped=problems.count,
         problems=tuple(problems.messages),
         rows=tuple(good) if problems.count else None,
+        groups=None if group is None else tuple(columns.groups),
     )
 
 
@@ -309,7 +318,7 @@ class WrongType(Exception):
 
 
 class Cells:
-    """Collects and checks the cells of the text, label and id columns, row by row."""
+    """Collects and checks the cells of the text, label, id and group columns, row by row."""
 
     def __init__(
         self,
@@ -318,28 +327,32 @@ class Cells:
         id: str | None,
         listed: bool,
         distinct: bool = False,
+        group: str | None = None,
     ) -> None:
-        self._names = (text, label, id)
+        self._names = (text, label, id, group)
         self._listed, self._distinct = listed, distinct
         self._first: dict[str, int] = {}
         self.texts: list[str] = []
         self.labels: list[str | tuple[str, ...]] = []
         self.ids: list[str] = []
+        self.groups: list[str] = []
 
     def add(self, row: dict[str, Any], where: str = "") -> None:
         """Add the cells of a row at a place; a bad row raises WrongType and adds nothing."""
-        names, label, id = self._names
+        names, label, id, group = self._names
         parts = [_text(name, row.get(name)) for name in names]
         labels = () if label is None else _labels(label, row.get(label), self._listed)
+        own = "" if group is None or is_missing(row.get(group)) else _scalar(group, row[group])
         name = "" if id is None else self._id(id, row.get(id), where)
         self.texts.append("\n".join(part for part in parts if part.strip()))
         self.labels.append(labels)
         self.ids.append(name)
+        self.groups.append(own)
 
     def _id(self, column: str, value: Any, where: str) -> str:
         if not self._distinct:
             return _scalar(column, value)
-        missing = _is_missing(value) or (isinstance(value, str) and not value.strip())
+        missing = is_missing(value) or (isinstance(value, str) and not value.strip())
         name = " ".join(where.split()[-2:]) if missing else _scalar(column, value)
         first = self._first.setdefault(name, len(self.texts))
         if first < len(self.texts):
@@ -348,13 +361,6 @@ class Cells:
                 "Give every text another id"
             )
         return name
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a cell is None, NaN, or pandas' NA or NaT."""
-    if isinstance(value, float):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _fail(column: str, expected: str, value: Any) -> WrongType:
@@ -380,7 +386,7 @@ def _characters(column: str, value: str) -> str:
 def _text(column: str, value: Any) -> str:
     if isinstance(value, str):
         return _characters(column, value)
-    if _is_missing(value):
+    if is_missing(value):
         return ""
     raise _fail(column, "text", value)
 
@@ -404,7 +410,7 @@ def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
         if not (listed and text.startswith("[") and text.endswith("]")):
             return _characters(column, value)
         value = _parse_list(column, text)
-    if _is_missing(value):
+    if is_missing(value):
         return ()
     if hasattr(value, "tolist"):  # numpy's arrays and numbers
         value = value.tolist()

@@ -1,0 +1,107 @@
+"""The tables of docs/guide/probabilities.md, from what calibration.py stored.
+
+python benchmarks/calibration_page.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "probabilities.md"
+TITLES = {
+    "same texts": "one text, two labels",
+    "bibtex": "Bibtex",
+    "delicious": "Delicious",
+    "eurlex-4k": "Eurlex-4K",
+    "mediamill": "Mediamill",
+    "pubmed-mesh": "PubMed-MeSH",
+    "tibkat-gnd": "TIBKAT-GND",
+    "tags-train": "packages, tags",
+    "section-train": "packages, sections",
+    "depends-train": "packages, dependencies",
+    "parents-train": "WordNet, parents",
+}
+HELD = {"chance": "by chance", "source": "whole clusters", "test": "test points"}
+OTHERS = ("temperature", "isotonic", "Venn–Abers")
+
+Row = dict[str, Any]
+Newest = dict[tuple[str, str, int], dict[str, Row]]
+
+
+def newest(rows: list[Row]) -> Newest:
+    """The last row of each data set, case, number of points and calibration."""
+    found: Newest = {}
+    for row in rows:
+        learnt = row["learnt"] if row["case"] not in HELD else 0
+        found.setdefault((row["data"], row["case"], learnt), {})[row["calibration"]] = row
+    return found
+
+
+def table_of_many(rows: Newest) -> str:
+    """Data sets: Joint, what chance does to its error, and the other calibrations."""
+    lines = [
+        "| data | held out | learnt from | P@1 | Joint | no error | debiased | "
+        + " | ".join(OTHERS)
+        + " |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (data, case, _), found in sorted(rows.items(), key=_order):
+        if case in HELD:
+            own = found["joint"]
+            cells = [_pair(own, name) for name in ("ECE", "noise", "debiased")]
+            cells += [_pair(found.get(name), "ECE") for name in OTHERS]
+            start = f"| {TITLES.get(data, data)} | {HELD[case]} | {own['learnt']:,} | "
+            lines.append(start + f"{own['P@1']:.1f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def table_of_few(rows: Newest) -> str:
+    """Few points: Joint, the draws together, no error, and what counting would know."""
+    lines = [
+        "| data | learnt from | P@1 | Joint | draws together | no error | counted |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (data, case, learnt), found in sorted(rows.items(), key=_order):
+        if case not in HELD:
+            own = found["joint"]
+            cells = [_pair(own, name) for name in ("ECE", "together", "noise", "counted")]
+            start = f"| {TITLES.get(data, data)} | {learnt} | {own['P@1']:.1f} | "
+            lines.append(start + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _order(item: tuple[tuple[str, str, int], Any]) -> tuple[bool, str, int, str]:
+    (data, case, learnt), _ = item
+    return data == "same texts", TITLES.get(data, data), -learnt, case
+
+
+def _pair(row: Row | None, measure: str) -> str:
+    """At 1 and at the deepest rank that there is."""
+    if row is None or f"{measure}@1" not in row:
+        return "–"
+    deep = max(int(name.partition("@")[2]) for name in row if re.fullmatch(r"ECE@\d+", name))
+    return f"{row[f'{measure}@1']:.1f} / {row[f'{measure}@{deep}']:.1f}"
+
+
+def with_tables(page: str, rows: list[Row]) -> str:
+    """A page with the tables of what is stored, each between its two marks."""
+    found = newest(rows)
+    for name, table in {"many": table_of_many(found), "few": table_of_few(found)}.items():
+        begin = f"<!-- calibration, {name}: made by benchmarks/calibration_page.py -->"
+        end = f"<!-- end of calibration, {name} -->"
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def main() -> None:
+    rows = [json.loads(line) for line in RESULTS.read_text("utf-8").splitlines()]
+    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), rows), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
