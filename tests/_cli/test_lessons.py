@@ -26,6 +26,8 @@ def test_lessons_are_listed_and_shown(model: Path) -> None:
     engine = Engine(model)
     engine.learn(["a shark\nwith teeth"], [["danger"]], ids=["s"])
     run("learn", "--journal", "--model", model)
+    last = run("lessons", "list", "--model", model).stdout.splitlines()[-1]
+    assert last == "1 lesson, 0 not part of the saved model yet"
     engine.forget("0")
     engine.close()
     shown = run("lessons", "list", "--model", model).stdout.splitlines()

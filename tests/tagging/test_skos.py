@@ -47,9 +47,9 @@ def test_concepts_become_labels(file: Path) -> None:
     assert known.descriptions["eel"] == "Long"
     assert known.languages == {"en": 4, "de": 3, "en-GB": 1}
     assert known.remarks == (
-        "1 deprecated concepts left out",
-        "1 concepts without a name in 'en' are called by another language's",
-        "2 names that others have too got their notation or identifier",
+        "deprecated concepts, left out: 1",
+        "concepts without a name in 'en', called by another language's: 1",
+        "names that others have too, told apart by notation or identifier: 2",
     )
 
 
@@ -91,7 +91,7 @@ def test_circles_are_opened(tmp_path: Path) -> None:
     path = tmp_path / "circle.ttl"
     path.write_text("\n".join(lines), "utf-8")
     known = read_thesaurus(path)
-    assert known.remarks == ("1 broader links that closed a circle left out",)
+    assert known.remarks == ("broader links that closed a circle, left out: 1",)
     assert sum(map(len, known.parents.values())) == 3 and known.parents["d"] == ("a",)
     assert known.info("d").path[-1] == "d", "the way up ends"
 

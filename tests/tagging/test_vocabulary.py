@@ -47,7 +47,7 @@ def test_a_list_of_uris_and_names(tmp_path: Path) -> None:
     path.write_text("<http://x.org/gnd/1-2>\tScale\n<http://x.org/gnd/3>\tScale\t7\n", "utf-8")
     known = read_thesaurus(path)
     assert list(known) == ["Scale (1-2)", "Scale (3)"]
-    assert known.remarks == ("2 names that others have too got their identifier",)
+    assert known.remarks == ("names that others have too, told apart by identifier: 2",)
     assert known.resolve("gnd:1-2") == "Scale (1-2)" and known.resolve("7") == "Scale (3)"
     path.write_text("http://x.org/gnd/1\tScale\nhttp://x.org/gnd/3\n", "utf-8")
     with pytest.raises(DataFormatError, match="v.tsv line 2: expected a URI, a tab and a name"):

@@ -43,7 +43,8 @@ def list_lessons(
             typer.echo(f"{entry.number:>5}{mark} {when(entry.time)}  {summary(entry)}")
     if not as_json:
         waiting = sum(entry.number > applied for entry in entries)
-        typer.echo(f"{len(entries):,} lessons, {waiting:,} not part of the saved model yet")
+        lessons = "1 lesson" if len(entries) == 1 else f"{len(entries):,} lessons"
+        typer.echo(f"{lessons}, {waiting:,} not part of the saved model yet")
 
 
 @app.command()

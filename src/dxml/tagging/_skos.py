@@ -177,10 +177,10 @@ def _thesaurus(
         if kept := tuple(dict.fromkeys(text for text in called if text not in (plain, name))):
             others[name] = kept
     remarks = {
-        "deprecated concepts left out": deprecated,
-        f"concepts without a name in {wanted[0]!r} are called by another language's": foreign,
-        "names that others have too got their notation or identifier": renamed,
-        "broader links that closed a circle left out": circles,
+        "deprecated concepts, left out": deprecated,
+        f"concepts without a name in {wanted[0]!r}, called by another language's": foreign,
+        "names that others have too, told apart by notation or identifier": renamed,
+        "broader links that closed a circle, left out": circles,
     }
     return Thesaurus(
         {name: _described(c, wanted) for c, name in zip(concepts, names, strict=True)},
@@ -188,7 +188,7 @@ def _thesaurus(
         others,
         {name: uri for uri, name in of.items()},
         {of[concept.uri]: concept.notation for concept in concepts if concept.notation},
-        tuple(f"{n:,} {what}" for what, n in remarks.items() if n),
+        tuple(f"{what}: {n:,}" for what, n in remarks.items() if n),
         dict(spoken.most_common()),
     )
 

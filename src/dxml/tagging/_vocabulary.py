@@ -162,7 +162,7 @@ def _from_rows(rows: Iterator[tuple[str, Row]], separator: str | None) -> Thesau
         {name: row for name, row in zip(names, others, strict=True) if row},
         {name: uri for name, uri in zip(names, ids["uri"], strict=True) if uri},
         {name: code for name, code in zip(names, ids["notation"], strict=True) if code},
-        (f"{renamed:,} names that others have too got their identifier",) if renamed else (),
+        (f"names that others have too, told apart by identifier: {renamed:,}",) if renamed else (),
     )
 
 
