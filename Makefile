@@ -161,6 +161,17 @@ sdist-test: $(READY)  ## build sdist and wheel, install the sdist into a fresh e
 	build/sdist/venv/bin/python -m pip install --quiet -c constraints.txt "$$(ls build/sdist/dxml-*.tar.gz)[dev]"
 	cd build/sdist/source && ../venv/bin/python -m pytest -q $(SDIST_TESTS)
 
+oldest:          ## the quick suite with the oldest versions that pyproject.toml allows, in an environment of its own
+	$(PYTHON) tests/versions.py oldest --workers $(WORKERS)
+
+newest:          ## the same with the newest versions there are
+	$(PYTHON) tests/versions.py newest --workers $(WORKERS)
+
+audit: $(READY)  ## known vulnerabilities of what is installed (pip-audit); says so where no service can be asked
+	$(PYTHON) -m venv build/audit-venv
+	build/audit-venv/bin/python -m pip install --quiet pip-audit
+	$(PYTHON) tests/audit.py build/audit-venv/bin/pip-audit $(BIN)/python
+
 sbom: $(READY)   ## what is installed, as a bill of materials (CycloneDX): build/sbom.json
 	$(PYTHON) -m venv build/sbom-venv
 	build/sbom-venv/bin/python -m pip install --quiet cyclonedx-bom

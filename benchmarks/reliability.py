@@ -1,8 +1,8 @@
 """The figures of docs/reliability.md, from the stored runs of fuzzers, faults and soaks.
 
-make fuzz-readers fuzz faults         # each takes --output, a file of benchmarks/results
-python benchmarks/soak.py --store     # an hour
-python benchmarks/reliability.py      # then the page
+make fuzz-readers fuzz faults schema      # each takes --output, a file of benchmarks/results
+python benchmarks/soak.py --store         # an hour; steady.py and checkpoints.py take it too
+python benchmarks/reliability.py          # then the page
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 READERS, MODELS, FAULTS = "fuzz-readers.json", "fuzz-models.json", "faults.json"
-SOAK = "soak.json"
+SOAK, SCHEMA, CHECKPOINTS = "soak.json", "schema.json", "checkpoints.json"
 
 
 def stored(name: str) -> list[dict[str, Any]]:
-    """The runs of a file, oldest first."""
-    return list(json.loads((RESULTS / name).read_text("utf-8")))
+    """The runs of a file, oldest first; none where there is no such file."""
+    path = RESULTS / name
+    return list(json.loads(path.read_text("utf-8"))) if path.exists() else []
 
 
 def _readers() -> list[str]:
@@ -106,24 +107,80 @@ def _service() -> list[str]:
         ]
         lines.append(f"| {number} | {' | '.join(cells)} |")
     notes = [f"Run {n}: {run['note']}" for n, run in enumerate(runs, start=1) if "note" in run]
-    last = runs[-1]
-    by = f"`{last['command']}` on {last['machine']}, {last['ended'][:10]}."
-    return [*lines, "", " ".join([*notes, by])]
+    return [*lines, "", " ".join([*notes, _by(runs)])]
+
+
+def _steady() -> list[str]:
+    lines = [
+        "| workers | minutes | requests | answered otherwise than with 200 | p50, ms | p99, ms | "
+        "memory, last quarter against second |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    runs = [run for run in stored(SOAK) if run["what"] == "steady"]
+    for run in runs:
+        others = run["requests"] - run["statuses"].get("200", 0)
+        cells = [
+            str(run["workers"]),
+            f"{run['minutes']:g}",
+            f"{run['requests']:,}",
+            str(others),
+            f"{run['p50_ms']:g}",
+            f"{run['p99_ms']:g}",
+            f"{run['megabytes']['ratio']:.2f}" if run["megabytes"] else "too short",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", _by(runs)] if runs else []
+
+
+def _schema() -> list[str]:
+    lines = ["| service of | requests | as described |", "|---|---|---|"]
+    runs = stored(SCHEMA)
+    names = {"tagger": "a tagger", "features": "a model of features"}
+    for run in runs[-1:]:
+        for name, found in run["models"].items():
+            said = "all" if found["right"] else "not all"
+            lines.append(f"| {names[name]} | {found['requests']:,} | {said} |")
+    return [*lines, "", _by(runs)] if runs else []
+
+
+def _checkpoints() -> list[str]:
+    lines = [
+        "| training | core seconds | checkpoints | core seconds of storing them | share |",
+        "|---|---|---|---|---|",
+    ]
+    runs = stored(CHECKPOINTS)
+    for run in runs[-1:]:
+        for found in run["trainings"]:
+            every = f", one in {found['every']:g} s" if "every" in found else ""
+            cells = [
+                found["training"],
+                f"{found['seconds']:,}",
+                f"{found['stored']}",
+                f"{found['storing']:g}",
+                f"{100 * found['share']:.2f} %{every}",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", _by(runs)] if runs else []
 
 
 def _by(runs: list[dict[str, Any]]) -> str:
     last = runs[-1]
-    return f"`{last['command']}` on {last['machine']}, {last['began'][:10]}."
+    day = (last.get("began") or last["ended"])[:10]
+    return f"`{last['command']}` on {last['machine']}, {day}."
 
 
 def render() -> str:
-    """The four tables."""
+    """A table for each kind of run that is stored."""
     parts = {
         "### Readers": _readers(),
         "### Model folders": _models(),
         "### Faults": _faults(),
+        "### Checkpoints": _checkpoints(),
         "### The service, killed and swapped": _service(),
+        "### The service, asked 10,000 times a minute": _steady(),
+        "### The service, asked what its description allows": _schema(),
     }
+    parts = {title: lines for title, lines in parts.items() if lines}
     return "\n\n".join(f"{title}\n\n" + "\n".join(lines) for title, lines in parts.items())
 
 

@@ -31,7 +31,7 @@ from dxml.bench._machine import commit, describe_machine, machine_name
 from dxml.service._engine import Engine
 from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
-from soaked_service import LABELS, SoakedService, levels, small_tagger, text_of
+from soaked_service import LABELS, SoakedService, levels, peaks, small_tagger, text_of
 
 RESULTS = Path(__file__).parent / "results" / "soak.json"
 IDS = 25  # texts of each teacher
@@ -252,7 +252,8 @@ def soak(minutes: float, workers: int, pause: float) -> dict[str, object]:
         "dead_clients": [client.mark for client in (*clients, breaker) if client.trouble],
         "left_over": left,
         "tracebacks": log.count("Traceback"),
-        **{what: levels(service.samples, what, workers) for what in GROWING},
+        **{what: levels(service.samples, what, workers) for what in GROWING[:2]},
+        "disk": peaks(service.samples, "disk"),  # lessons are taught, then settled
         "samples": [list(asdict(each).values()) for each in service.samples[::every]],
     }
 

@@ -200,3 +200,13 @@ def levels(samples: list[Sample], what: str, workers: int) -> dict[str, float]:
     early, late = sorted(values[quarter : 2 * quarter]), sorted(values[-quarter:])
     before, after = early[len(early) // 2], late[len(late) // 2]
     return {"early": before, "late": after, "most": max(values), "ratio": round(after / before, 3)}
+
+
+def peaks(samples: list[Sample], what: str) -> dict[str, float]:
+    """The most of the second and of the last quarter: for what rises and falls all the time."""
+    values = [getattr(each, what) for each in samples]
+    if len(values) < 4:
+        return {}
+    quarter = len(values) // 4
+    before, after = max(values[quarter : 2 * quarter]), max(values[-quarter:])
+    return {"early": before, "late": after, "most": max(values), "ratio": round(after / before, 3)}

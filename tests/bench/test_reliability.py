@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
-from .scripts import load_script
+import pytest
+
+from .scripts import BENCHMARKS, load_script
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +38,62 @@ def test_no_last_run_lost_or_crashed_anything() -> None:
         assert not any(last[name][kind] for kind in ("signal", "hang", "wrong kind"))
     assert last["checksums as they were"]["different"] == 0
     assert module.stored(module.READERS)[-1]["crashes"] == 0
+
+
+RAN = {"command": "make it", "machine": "a machine", "began": "2026-01-02T03:04:05Z"}
+STEADY = {
+    "what": "steady",
+    "workers": 4,
+    "minutes": 10,
+    "requests": 100_000,
+    "statuses": {"200": 99_998, "503": 2},
+    "p50_ms": 3.1,
+    "p99_ms": 20.0,
+}
+TRAINED = {"training": "texts", "seconds": 1234.5, "stored": 3, "storing": 1.5, "share": 0.0012}
+
+
+def test_runs_become_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load_script("reliability")
+    planted = {
+        module.SOAK: [
+            RAN | STEADY | {"megabytes": {"ratio": 1.004}},
+            RAN | STEADY | {"workers": 1, "megabytes": {}},
+        ],
+        module.SCHEMA: [RAN | {"models": {"tagger": {"requests": 4321, "right": True}}}],
+        module.CHECKPOINTS: [RAN | {"trainings": [TRAINED, TRAINED | {"every": 180.0}]}],
+    }
+    monkeypatch.setattr(module, "stored", planted.__getitem__)
+    assert module._steady()[2:4] == [
+        "| 4 | 10 | 100,000 | 2 | 3.1 | 20 | 1.00 |",
+        "| 1 | 10 | 100,000 | 2 | 3.1 | 20 | too short |",
+    ]
+    assert module._schema()[2] == "| a tagger | 4,321 | all |"
+    assert module._checkpoints()[2:4] == [
+        "| texts | 1,234.5 | 3 | 1.5 | 0.12 % |",
+        "| texts | 1,234.5 | 3 | 1.5 | 0.12 %, one in 180 s |",
+    ]
+    assert module._steady()[-1] == "`make it` on a machine, 2026-01-02."
+
+
+def test_kinds_of_runs_that_are_not_stored_have_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load_script("reliability")
+    monkeypatch.setattr(module, "stored", lambda name: [])
+    assert module._steady() == module._schema() == module._checkpoints() == []
+
+
+def test_growth_of_what_rises_and_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    module = import_module("soaked_service")
+    teeth = [0.2, 1.0, 5.0, 0.3, 0.2, 5.1, 2.0, 0.2] * 4
+
+    def samples(values: list[float]) -> list[object]:
+        return [module.Sample(i, 4, 0.0, 0, value) for i, value in enumerate(values)]
+
+    assert module.peaks(samples(teeth), "disk")["ratio"] == 1.0
+    growing = [value * (1 + i / 16) for i, value in enumerate(teeth)]
+    assert module.peaks(samples(growing), "disk")["ratio"] > 1.5
+    assert module.peaks(samples(teeth[:3]), "disk") == {}
 
 
 def test_the_last_soak_lost_nothing() -> None:
