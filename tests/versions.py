@@ -94,6 +94,8 @@ def main() -> int:
     python = kept if asked.kept else environment(asked.which)
     subprocess.run([python, "-m", "pip", "list", "--format", "freeze"], check=True)
     command = [python, "-m", "pytest", "-q", "-n", str(asked.workers), *asked.tests]
+    if asked.which == "oldest":  # old packages use what is about to go in newer ones below them
+        command += ["-W", "default::DeprecationWarning", "-W", "default::FutureWarning"]
     loops = {"NUMBA_CACHE_DIR": str(python.parents[1] / "loops")}  # compiled by another numba
     return subprocess.run(command, cwd=ROOT, check=False, env=os.environ | loops).returncode
 

@@ -115,9 +115,10 @@ def test_damage_is_noticed(folder: Path) -> None:
     rest.unlink()
     with pytest.raises(ModelFormatError, match="a part of the version is missing"):
         restore_version(folder, 1)
-    (folder / "versions" / "0001" / "version.json").write_text("{")
-    with pytest.raises(ModelFormatError, match="the version is damaged"):
-        list_versions(folder)
+    for wrong in ("{", "[" * 100_000):
+        (folder / "versions" / "0001" / "version.json").write_text(wrong)
+        with pytest.raises(ModelFormatError, match="the version is damaged"):
+            list_versions(folder)
     assert state(folder)[0] == 2
 
 

@@ -348,6 +348,22 @@ def test_half_a_character_is_refused(tmp_path: Path, row: str) -> None:
     assert (table.texts, table.labels, table.skipped) == (("\U0001f600",), (("é",),), 1)
 
 
+@pytest.mark.parametrize("depth", [50, 3000, 50_000])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "whole.jsonl", "a.json"])
+def test_lists_within_lists_are_no_labels(tmp_path: Path, name: str, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    content = {
+        "a.csv": f't,l\nfish,"{deep}"\nsoup,food\n',
+        "a.jsonl": f'{{"t": "fish", "l": "{deep}"}}\n{{"t": "soup", "l": "food"}}\n',
+        "whole.jsonl": f'{{"t": "fish", "l": {deep}}}\n{{"t": "soup", "l": "food"}}\n',
+        "a.json": f'[{{"t": "fish", "l": "{deep}"}}, {{"t": "soup", "l": "food"}}]',
+    }
+    path = write(tmp_path / name, content[name].encode())
+    with pytest.raises(DataFormatError, match=r"(line|row) [12]: expected"):
+        read_table(path, "t", "l")
+    assert read_table(path, "t", "l", skip_bad_rows=True).labels == (("food",),)
+
+
 def test_half_a_character_in_a_frame_is_refused() -> None:
     with pytest.raises(DataFormatError, match=r"found half of one, '\\ud800'"):
         read_table({"t": ["a\ud800"]}, "t")

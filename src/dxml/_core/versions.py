@@ -145,7 +145,7 @@ def _record(path: Path) -> dict[str, Any]:
             "note": str(record["note"]),
             "arrays": {str(name): str(file) for name, file in record["arrays"].items()},
         }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFormatError(f"{path}: the version is damaged ({error}). Remove it.") from error
 
 

@@ -423,7 +423,7 @@ def _labels(column: str, value: Any, listed: bool) -> str | tuple[str, ...]:
 def _parse_list(column: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return ast.literal_eval(text)
