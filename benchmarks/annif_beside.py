@@ -31,12 +31,13 @@ from typing import Any
 
 from dxml.bench._machine import commit
 from dxml.data import load_texts
+from soaked_service import free_port
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "annif-beside.json"
 PAGE = ROOT / "docs" / "guide" / "annif.md"
 MARKS = ("<!-- annif-beside -->", "<!-- /annif-beside -->")
-PORT = 8791
+PORT = free_port()
 URI = "http://example.org/mesh/"
 METRICS = ("F1@5", "NDCG")
 SETTINGS = {

@@ -21,10 +21,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from earlier import checked_out
+from soaked_service import free_port
 
 ROOT = Path(__file__).parents[1]
 BEFORE = "9c90d8e"
-PORT = 8769
+PORT = free_port()
 TEXT = "liver enzymes of rats that were given ethanol"
 COMMANDS = {
     "predict one text": ["predict", "one.jsonl", "-m", "{model}", "--text", "text"],
