@@ -87,10 +87,11 @@ class SoakedService:
             self.process = subprocess.Popen(
                 [*command, *options], env=environment, start_new_session=True, stderr=log
             )
+        processes = self.workers + 1 if self.workers > 1 else 1  # a worker alone has no parent
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                if self.ask("GET", "/health")[0] == 200 and len(self.pids()) > self.workers:
+                if self.ask("GET", "/health")[0] == 200 and len(self.pids()) >= processes:
                     return
             except OSError:
                 pass
