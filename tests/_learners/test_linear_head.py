@@ -208,6 +208,22 @@ def test_small_weights_and_no_others_are_dropped() -> None:
     assert 0 < kept.nnz < all_weights.nnz == np.count_nonzero(dense)
 
 
+def test_features_that_no_point_has_change_nothing() -> None:
+    """Few features are looked through one by one for weights, of many only those of the points."""
+    X, Y = some_data()
+    wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(40, 5000))
+    signs = label_signs(Y, some_shortlist(Y))
+    for C in (0.1, 1.0):
+        head, duals = fit_linear(X, signs, C=C, prune=0.05)
+        other, theirs = fit_linear(wide, signs, C=C, prune=0.05)
+        again, _ = fit_linear(wide, signs, C=C, prune=0.05)
+        assert duals.tobytes() == theirs.tobytes()
+        assert head.weights.nnz and other.weights.has_sorted_indices
+        assert head.weights.data.tobytes() == other.weights.data.tobytes()
+        assert np.array_equal(head.weights.indices, other.weights.indices)
+        assert other.weights.data.tobytes() == again.weights.data.tobytes()
+
+
 def test_labels_without_points_and_points_without_features() -> None:
     X, Y = some_data()
     assert Y[:, -1].nnz == 0 and X[4].nnz == 0

@@ -23,6 +23,7 @@ __all__ = [
     "ranges",
     "sparse_product",
     "stack_rows",
+    "stored",
     "widened",
 ]
 
@@ -48,6 +49,16 @@ def _empty(rows: int, columns: int) -> sp.csr_matrix:
 
 
 _kept = lru_cache(maxsize=256)(_empty)
+
+
+@compiled()
+def stored(starts, row):  # type: ignore[no-untyped-def]
+    """The places of a row's values, for loops of compiled functions.
+
+    They are unsigned numbers. Of signed ones numba asks at each access whether they are negative,
+    which takes as long as the access itself and keeps the loop from being vectorised.
+    """
+    return range(np.uint64(starts[row]), np.uint64(starts[row + 1]))
 
 
 @compiled(parallel=True)

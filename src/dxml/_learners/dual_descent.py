@@ -16,6 +16,7 @@ import numpy as np
 
 from dxml._core.compiled import compiled
 from dxml._core.random_numba import shuffle
+from dxml._core.sparse import stored
 
 __all__ = ["OFFSET", "descend"]
 
@@ -59,7 +60,7 @@ def descend(  # type: ignore[no-untyped-def]
                 i = points[place]
             sign = np.float32(signs[place])
             score = w[bias] if bias >= 0 else OFFSET
-            for j in range(starts[i], starts[i + 1]):
+            for j in stored(starts, i):
                 score += w[features[j]] * data[j]
             before = duals[place]
             gradient = sign * score - margin + ridge * before
@@ -76,7 +77,7 @@ def descend(  # type: ignore[no-untyped-def]
                 step = sign * (duals[place] - before)
                 if bias >= 0:
                     w[bias] += step
-                for j in range(starts[i], starts[i + 1]):
+                for j in stored(starts, i):
                     w[features[j]] += step * data[j]
             s += 1
         if largest - smallest <= tol:

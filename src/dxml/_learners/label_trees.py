@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.packed import NO_SCALE, Packed, add_products, as_csr, value_at
-from dxml._core.sparse import ranges, widened
+from dxml._core.sparse import ranges, stored, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 from dxml._learners.linear_training import fit_linear
@@ -112,14 +112,14 @@ def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-unt
     likes = np.empty(m, dtype=np.float32)
     for half in range(2):
         label = labels[first[half]]
-        for p in range(starts[label], starts[label + 1]):
+        for p in stored(starts, label):
             sums[half, features[p]] += data[p]
     scale = np.ones(2, dtype=np.float32)
     best = np.float64(0)
     for turn in range(ROUNDS):
         for j in range(m):
             like = np.float32(0)
-            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+            for p in stored(starts, labels[j]):
                 at = features[p]
                 like += data[p] * (scale[1] * sums[1, at] - scale[0] * sums[0, at])
             likes[j] = like
@@ -135,11 +135,11 @@ def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-unt
         squares = np.zeros(2, dtype=np.float64)
         for j in range(m):
             half = int(right[j])
-            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+            for p in stored(starts, labels[j]):
                 sums[half, features[p]] += data[p]
         for j in range(m):
             half = int(right[j])
-            for p in range(starts[labels[j]], starts[labels[j] + 1]):
+            for p in stored(starts, labels[j]):
                 squares[half] += data[p] * sums[half, features[p]]
         for half in range(2):
             scale[half] = 1 / np.sqrt(max(squares[half], 1e-12))
@@ -150,7 +150,7 @@ def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-unt
 @compiled()
 def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
     for label in labels:
-        for p in range(starts[label], starts[label + 1]):
+        for p in stored(starts, label):
             sums[0, features[p]] = 0
             sums[1, features[p]] = 0
 
@@ -426,9 +426,9 @@ def _score(  # type: ignore[no-untyped-def]
         way = np.zeros(n_nodes, dtype=np.float32)  # the sum from the root down to each node
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
             margins[:] = biases[:n_columns]
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in stored(indptr, i):
                 x[indices[j]] = data[j]
-                for q in range(c_starts[indices[j]], c_starts[indices[j] + 1]):
+                for q in stored(c_starts, indices[j]):
                     margins[c_ids[q]] += data[j] * c_data[q]
             best = np.float32(-1e30)
             for node in range(n_nodes):
@@ -448,9 +448,9 @@ def _score(  # type: ignore[no-untyped-def]
                 else:
                     margin = biases[row]
                     unit = scale[row] if scaled else np.float32(1)
-                    for q in range(starts[row], starts[row + 1]):
+                    for q in stored(starts, row):
                         margin += x[features[q]] * (value_at(weights, q) * unit)
                 short = max(np.float32(0), np.float32(1) - margin)
                 out[p] = way[leaves[label]] - short * short
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in stored(indptr, i):
                 x[indices[j]] = 0

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.compiled import compiled, prange
 from dxml._core.random_numba import seeded
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import plain_csr, stored
 from dxml._core.stages import remembered
 from dxml._core.storage import pack_csr
 from dxml._core.threads import n_threads
@@ -340,7 +340,7 @@ def _train(  # type: ignore[no-untyped-def]
             begin, end = starts[label], starts[label + 1]
             active = np.empty(end - begin, dtype=np.int64)
             size = 0
-            for p in range(known_starts[label], known_starts[label + 1]):
+            for p in stored(known_starts, label):
                 w[known_features[p]] = known_data[p]
             for place in range(begin, end):
                 i = points[place]
@@ -350,7 +350,7 @@ def _train(  # type: ignore[no-untyped-def]
                 size += 1
                 if duals[place] > 0:
                     step = np.float32(signs[place]) * duals[place]
-                    for j in range(x_starts[i], x_starts[i + 1]):
+                    for j in stored(x_starts, i):
                         w[x_features[j]] += step * x_data[j]
             state = seeded(seed, first + label)
             descend(
@@ -371,21 +371,40 @@ def _train(  # type: ignore[no-untyped-def]
                 state,
                 w,
             )
-            at = room[label]
-            for place in range(begin, end):  # every weight that is not 0 is of one of these
-                i = points[place]
-                for j in range(x_starts[i], x_starts[i + 1]):
-                    feature = x_features[j]
-                    if abs(w[feature]) > prune:
-                        out_features[at] = feature
-                        out_values[at] = w[feature]
-                        at += 1
-                    w[feature] = 0
-            for p in range(known_starts[label], known_starts[label + 1]):  # or of these
-                feature = known_features[p]
-                if abs(w[feature]) > prune:
-                    out_features[at] = feature
-                    out_values[at] = w[feature]
-                    at += 1
-                w[feature] = 0
-            filled[label] = at - room[label]
+            filled[label] = _take_out(
+                x_starts,
+                x_features,
+                points[begin:end],
+                known_features[known_starts[label] : known_starts[label + 1]],
+                prune,
+                w,
+                out_features[room[label] : room[label + 1]],
+                out_values[room[label] : room[label + 1]],
+            )
+
+
+@compiled()
+def _take_out(x_starts, x_features, points, known, prune, w, features, values):  # type: ignore[no-untyped-def]
+    """Write the weights above `prune`; `w` is 0 afterwards."""
+    size = 0
+    if features.shape[0] == w.shape[0]:  # points have as many values as there are weights, or more
+        for feature in range(w.shape[0]):
+            size = _take_one(feature, prune, w, features, values, size)
+    else:
+        for i in points:  # every weight that is not 0 is of one of these
+            for j in stored(x_starts, i):
+                size = _take_one(x_features[j], prune, w, features, values, size)
+        for feature in known:  # or of these
+            size = _take_one(feature, prune, w, features, values, size)
+    return size
+
+
+@compiled()
+def _take_one(feature, prune, w, features, values, size):  # type: ignore[no-untyped-def]
+    """Write one weight if it is large; how many there are then."""
+    if abs(w[feature]) > prune:
+        features[size] = feature
+        values[size] = w[feature]
+        size += 1
+    w[feature] = 0
+    return size

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from dxml._core.compiled import compiled, prange
 from dxml._core.packed import value_at
+from dxml._core.sparse import stored
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 
@@ -129,14 +130,14 @@ def _by_labels(  # type: ignore[no-untyped-def]
             number = order[turn]
             label = labels[number]
             unit = scale[label] if scaled else np.float32(1)
-            for q in range(starts[label], ends[label]):
+            for q in range(np.uint64(starts[label]), np.uint64(ends[label])):
                 w[features[q]] = value_at(weights, q) * unit
             for p in range(begins[number], begins[number + 1]):
                 score = OFFSET
-                for j in range(indptr[points[p]], indptr[points[p] + 1]):
+                for j in stored(indptr, points[p]):
                     score += data[j] * w[indices[j]]
                 out[places[p]] = score
-            for q in range(starts[label], ends[label]):
+            for q in range(np.uint64(starts[label]), np.uint64(ends[label])):
                 w[features[q]] = 0
 
 
@@ -162,15 +163,15 @@ def _by_points(  # type: ignore[no-untyped-def]
     for chunk in prange(n_chunks):
         x = np.zeros(n_features, dtype=np.float32)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in stored(indptr, i):
                 x[indices[j]] = data[j]
             for p in range(pairs[i], pairs[i + 1]):
                 if done[labels[p]]:
                     continue
                 score = OFFSET
                 unit = scale[labels[p]] if scaled else np.float32(1)
-                for q in range(starts[labels[p]], ends[labels[p]]):
+                for q in range(np.uint64(starts[labels[p]]), np.uint64(ends[labels[p]])):
                     score += x[features[q]] * (value_at(weights, q) * unit)
                 out[p] = score
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in stored(indptr, i):
                 x[indices[j]] = 0

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.compiled import compiled, prange, spare
-from dxml._core.sparse import ranges
+from dxml._core.sparse import ranges, stored
 from dxml._core.threads import n_threads
 from dxml.topk import TopK, best_first, insert_best
 
@@ -38,7 +38,7 @@ def _vote(neighbours, weights, indptr, labels, tie_order, n_chunks, ids, scores)
                 point = neighbours[i, j]
                 if point < 0:
                     continue
-                for p in range(indptr[point], indptr[point + 1]):
+                for p in stored(indptr, point):
                     label = labels[p]
                     if named_by[label] != i:
                         named_by[label] = i
@@ -101,14 +101,14 @@ def _vote_pairs(neighbours, weights, indptr, labels, n_labels, starts, wanted, n
             for j in range(neighbours.shape[1]):
                 point = neighbours[i, j]
                 if point >= 0:
-                    for p in range(indptr[point], indptr[point + 1]):
+                    for p in stored(indptr, point):
                         votes[labels[p]] += weights[i, j]
             for p in range(starts[i], starts[i + 1]):
                 out[p] = votes[wanted[p]]
             for j in range(neighbours.shape[1]):
                 point = neighbours[i, j]
                 if point >= 0:
-                    for p in range(indptr[point], indptr[point + 1]):
+                    for p in stored(indptr, point):
                         votes[labels[p]] = 0
 
 
