@@ -20,9 +20,10 @@ from dxml._core.blocks import cut_rows, run_blocks
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
-from dxml._core.sparse import only_values, ranges
+from dxml._core.sparse import only_values, ranges, stored
 from dxml._core.threads import n_threads
 from dxml._neighbors.index import PartitionedIndex
+from dxml._neighbors.selection import select_largest
 
 if TYPE_CHECKING:
     from dxml._neighbors.cosine_gpu import GpuColumns
@@ -54,33 +55,20 @@ Ids = npt.NDArray[np.int32]
 def _search(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, rows, values, scale, unit, n, n_chunks, ids, cosines
 ):
-    k = ids.shape[1]
     scaled = scale.shape[0] > 0
     n_queries = indptr.shape[0] - 1
     for chunk in prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
         for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
             total[:] = 0
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in stored(indptr, i):
                 value = data[j]
-                for p in range(starts[indices[j]], starts[indices[j] + 1]):
+                for p in stored(starts, indices[j]):
                     number = value_at(values, p)
                     if scaled:
                         number *= scale[rows[p]]
                     total[rows[p]] += value * number
-            filled = 0
-            for point in range(n):
-                cosine = total[point] * unit[point]
-                if cosine <= 0 or (filled == k and cosine <= cosines[i, k - 1]):
-                    continue
-                slot = filled if filled < k else k - 1
-                filled = min(filled + 1, k)
-                while slot > 0 and cosine > cosines[i, slot - 1]:
-                    ids[i, slot] = ids[i, slot - 1]
-                    cosines[i, slot] = cosines[i, slot - 1]
-                    slot -= 1
-                ids[i, slot] = point
-                cosines[i, slot] = cosine
+            select_largest(total, unit, ids[i], cosines[i])
 
 
 @dataclass(frozen=True, eq=False)
