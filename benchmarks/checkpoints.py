@@ -28,8 +28,8 @@ from dxml.data import load_dataset, load_texts
 from dxml.methods import method_class
 
 RESULTS = Path(__file__).parent / "results" / "checkpoints.json"
-OFTEN = 5.0  # seconds between two states of the encoder
-LABELS, TEXTS = 2000, 20_000  # that the encoder learns
+OFTEN = 1.0  # seconds between two states of the encoder
+LABELS, TEXTS = 2000, 2000  # that the encoder learns
 
 
 @dataclass

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import json
 import os
 import random
@@ -208,14 +209,13 @@ def main() -> int:
                 "at every call": 0,
                 "random": 0,
             }
-            if each.name not in (given.every or list(SCENARIOS)):
-                continue
-            for what in ("kill", *ERRORS):
-                for at in range(1, len(each.names) + 1):
-                    if time.monotonic() < end:
-                        each.disturb(Calls(at, what))
-                        run["scenarios"][each.name]["at every call"] += 1
-                store()
+        every = [each for each in made if each.name in (given.every or SCENARIOS)]
+        for what, each in itertools.product(("kill", *ERRORS), every):  # all kills come first
+            for at in range(1, len(each.names) + 1):
+                if time.monotonic() < end:
+                    each.disturb(Calls(at, what))
+                    run["scenarios"][each.name]["at every call"] += 1
+            store()
         for number in range(given.random):
             if time.monotonic() > end:
                 break

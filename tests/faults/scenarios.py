@@ -159,7 +159,7 @@ DATA = ("data.dxml", "data.txt.gz")
 def _two_data_sets(folder: Path) -> None:
     from dxml.data import make_planted, write
 
-    sizes = (200, 50, 10)
+    sizes = (30, 50, 5)
     write(make_planted(*sizes, random_state=1), folder / "new.txt")
     for name in DATA:
         write(make_planted(*sizes, random_state=0), folder / name)
