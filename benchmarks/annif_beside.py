@@ -170,11 +170,17 @@ def measure(annif: Annif, backends: list[str], settings: list[str]) -> dict[str,
 def write_page() -> None:
     """The table of docs/guide/annif.md."""
     stored = json.loads(RESULT.read_text("utf-8"))
-    lines = ["| | F1@5 | nDCG@10 |", "|---|---|---|"]
+    lines = ["| | F1@5 | nDCG@10 | training, s | evaluating, s |", "|---|---|---|---|---|"]
     for name, row in stored["runs"].items():
-        lines.append(f"| {name} | {row['F1@5']:.3f} | {row['NDCG']:.3f} |")
-    lines += ["", f"{stored['train']:,} texts to train on, {stored['test']:,} to evaluate; "]
-    lines[-1] += f"Annif {stored['annif']}, dxml at {stored['commit'][:7]}."
+        trained = f"{row['train_s']:.0f}" if "train_s" in row else ""
+        scores = f"{row['F1@5']:.3f} | {row['NDCG']:.3f}"
+        lines.append(f"| {name} | {scores} | {trained} | {row['eval_s']:.0f} |")
+    others = ""
+    if stored["load"][1] > 2 * stored["cores"]:
+        others = ", which had other work meanwhile: read the seconds as a rough guide"
+    lines += ["", f"{stored['train']:,} texts to train on (mllm 2,000), {stored['test']:,} to "]
+    lines[-1] += f"evaluate. Annif {stored['annif']}, dxml at {stored['commit'][:7]}, on "
+    lines[-1] += f"{stored['cores']} cores{others}. Annif asks dxml through HTTP."
     text = PAGE.read_text("utf-8")
     start, end = (text.index(mark) for mark in MARKS)
     table = "\n".join(["", *lines, ""])
