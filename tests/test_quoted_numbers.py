@@ -45,6 +45,7 @@ SOURCES = {
         "deep-scale.jsonl",
         "deep-experiments/speed.txt",
     ),
+    "docs/guide/annif.md": ("annif-beside.json",),
     "docs/guide/large.md": ("large-twins.jsonl", "memory.json"),
     "docs/guide/tagging.md": ("teaching.json", "teaching-choices.json", "suggest-next.json"),
     "docs/guide/cluster.md": ("ray-scaling.json", "cluster-plan.json"),
