@@ -56,7 +56,7 @@ SOURCES = {
         "scale.json",
         "../../src/dxml/bench/published.toml",
     ),
-    "docs/reliability.md": ("soak.json",),
+    "docs/reliability.md": ("checkpoints.json", "soak.json"),
     "docs/what-holds.md": ("opening.json",),
     "docs/how-it-works.md": ("incremental.jsonl",),
     "docs/guide/probabilities.md": ("calibration.jsonl",),
