@@ -7,9 +7,10 @@
 DATA is a registered data set or a table of JSON lines with ``text`` and ``labels``, such as
 `package_texts.py` and `wordnet_texts.py` make. Only training points are used: some are learnt from,
 2,000 calibrate the other methods, and up to 3,000 are ranked. Cases: points held out by
-chance; whole clusters of points held out, as texts from another source would be; 20, 50 and 200
-points to learn from, in ten draws; one text with two labels. Of data with fewer than 10,000 points
-there are three draws of the first two. ``--test`` ranks the test part instead, once.
+chance; whole clusters of points held out, as texts from another source would be; the same, by a
+model that is told of the clusters among its own points (``groups``); 20, 50 and 200 points to learn
+from, in ten draws; one text with two labels. Of data with fewer than 10,000 points there are three
+draws of the first three. ``--test`` ranks the test part instead, once.
 
 Beside Joint's own calibration stand three others of the same mixed scores: temperature scaling,
 isotonic regression and Venn–Abers predictors. They see 2,000 points that the model has not seen,
@@ -78,6 +79,7 @@ class Case(NamedTuple):
     learnt: Points
     calibrated: Points | None
     ranked: Points
+    groups: Rows | None = None
 
 
 def read(name: str, part: str) -> Points:
@@ -111,7 +113,7 @@ def _indicator(rows: list[dict[str, Any]], names: dict[str, int]) -> sp.csr_matr
 def cases(points: Points, seed: int, wanted: set[str]) -> Iterator[list[Case]]:
     """The draws of each case of a data set's training points."""
     n = points.X.shape[0]
-    large = {"chance", "source"} & wanted
+    large = {"chance", "source", "groups"} & wanted
     seeds = range(seed, seed + (SMALL_DRAWS if n < SMALL else 1))
     draws = [large_cases(points, each) for each in seeds] if large else []
     for name in sorted(large):
@@ -138,19 +140,26 @@ def large_cases(points: Points, seed: int) -> dict[str, Case]:
     n_own = min(CALIBRATED, len(others) // 3)
     own, learnt = others[:n_own], others[n_own : n_own + LEARNT]
     chance = Case("chance", points.rows(learnt), points.rows(own), points.rows(ranked))
-    far = rng.permutation(other_sources(points.X, n_ranked, rng))
+    cell = clusters(points.X, rng)
+    far = rng.permutation(other_sources(cell, n_ranked, rng))
     near = np.setdiff1d(order, far)
     near = rng.permutation(near)
     learnt, own = near[n_own : n_own + LEARNT], near[:n_own]
     source = Case("source", points.rows(learnt), points.rows(own), points.rows(far))
-    return {"chance": chance, "source": source}
+    grouped = source._replace(name="groups", groups=cell[learnt])
+    return {"chance": chance, "source": source, "groups": grouped}
 
 
-def other_sources(X: sp.csr_matrix, wanted: int, rng: np.random.Generator) -> Rows:
-    """Points of whole clusters, about as many as are wanted."""
+def clusters(X: sp.csr_matrix, rng: np.random.Generator) -> Rows:
+    """The cluster of each point."""
     sketch = np.asarray(X @ rng.standard_normal((X.shape[1], 48)).astype(np.float32))
     sketch /= np.maximum(np.linalg.norm(sketch, axis=1, keepdims=True), 1e-9)
     cell, _ = nearest_centre(sketch, kmeans(sketch, CELLS, rng))
+    return np.asarray(cell, dtype=np.int64)
+
+
+def other_sources(cell: Rows, wanted: int, rng: np.random.Generator) -> Rows:
+    """Points of whole clusters, about as many as are wanted."""
     chosen: list[int] = []
     for each in rng.permutation(CELLS):
         rows = np.flatnonzero(cell == each)
@@ -252,7 +261,7 @@ class Measured(NamedTuple):
 
 def measure(case: Case, settings: dict[str, Any]) -> list[Measured]:
     """A row for Joint, and one for each other calibration where there are points for it."""
-    model = Joint(**settings).fit(case.learnt.X, case.learnt.Y)
+    model = Joint(**settings).fit(case.learnt.X, case.learnt.Y, groups=case.groups)
     truth, frequency = case.ranked.Y, model.label_frequency_
     depth = min(DEPTH, model.n_labels_)
     ranking = model.predict_topk(case.ranked.X, depth)
@@ -314,7 +323,7 @@ def measured(draws: Sequence[Case]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", nargs="*", metavar="DATA|TABLE.jsonl")
-    parser.add_argument("--cases", default="chance,source,20,50,200,same")
+    parser.add_argument("--cases", default="chance,source,groups,20,50,200,same")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
     parser.add_argument("--results", type=Path, default=RESULTS)

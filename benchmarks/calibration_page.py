@@ -25,7 +25,12 @@ TITLES = {
     "depends-train": "packages, dependencies",
     "parents-train": "WordNet, parents",
 }
-HELD = {"chance": "by chance", "source": "whole clusters", "test": "test points"}
+HELD = {
+    "chance": "by chance",
+    "source": "whole clusters",
+    "groups": "whole clusters, `groups` given",
+    "test": "test points",
+}
 OTHERS = ("temperature", "isotonic", "Venn–Abers")
 
 Row = dict[str, Any]
@@ -74,9 +79,10 @@ def table_of_few(rows: Newest) -> str:
     return "\n".join(lines)
 
 
-def _order(item: tuple[tuple[str, str, int], Any]) -> tuple[bool, str, int, str]:
+def _order(item: tuple[tuple[str, str, int], Any]) -> tuple[bool, str, int, int]:
     (data, case, learnt), _ = item
-    return data == "same texts", TITLES.get(data, data), -learnt, case
+    held = list(HELD).index(case) if case in HELD else len(HELD)
+    return data == "same texts", TITLES.get(data, data), -learnt, held
 
 
 def _pair(row: Row | None, measure: str) -> str:

@@ -40,7 +40,7 @@ def test_other_sources_are_whole_clusters() -> None:
     rng = np.random.default_rng(0)
     which = np.repeat(np.arange(60), 20)
     X = sp.csr_matrix((np.eye(60)[which] + rng.normal(0, 1e-3, (1200, 60))).astype(np.float32))
-    chosen = calibration.other_sources(X, 300, rng)
+    chosen = calibration.other_sources(calibration.clusters(X, rng), 300, rng)
     assert 100 < len(chosen) <= 360
     both = set(which[chosen]) & set(np.delete(which, chosen))
     assert len(both) <= 2
@@ -57,12 +57,13 @@ def test_rows_are_stored_with_where_they_come_from(
     monkeypatch.setattr(calibration, "FEW", (20,))
     monkeypatch.setattr(calibration, "DRAWS", 2)
     monkeypatch.setattr(calibration, "SMALL_DRAWS", 2)
-    told = ["x", str(table), "--cases", "chance,20", "--results", str(out)]
+    told = ["x", str(table), "--cases", "chance,groups,20", "--results", str(out)]
     monkeypatch.setattr(sys, "argv", told)
     calibration.main()
     stored = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     names = ["joint", "none", *others.OTHERS]
-    assert [row["calibration"] for row in stored] == [*names, "joint"]
+    assert [row["calibration"] for row in stored] == [*names, *names, "joint"]
+    assert [row["case"] for row in stored[::5]] == ["chance", "groups", "20"]
     first, last = stored[0], stored[-1]
     assert first["ranked"] == 60 and 0 < first["noise@1"] < 20 and 0 <= first["ECE@5"] <= 100
     assert sum(row[0] for row in first["curve"]) == 2 * 5 * 60 and first["draws"] == 2

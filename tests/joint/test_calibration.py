@@ -66,6 +66,30 @@ def test_each_group_of_ranks_has_its_line(n: int) -> None:
     assert lines_by_rank(pairs, mixed.ravel(), right.ravel(), ~every) == ()
 
 
+def test_few_points_of_a_rank_are_helped_out_by_the_other_ranks() -> None:
+    """Fifteen points, all of whose labels are wrong or right by a coin of one probability."""
+    rng, gaps = np.random.default_rng(0), []
+    for _ in range(40):
+        mixed = np.zeros((15, 5), np.float32)
+        right = rng.random((15, 5)) < 0.3
+        pairs = sp.csr_matrix(np.ones((15, 5), bool))
+        lines = lines_by_rank(pairs, mixed.ravel(), right.ravel(), np.ones(75, bool))
+        together = np.interp(0.0, *lines[0]) - 0.3
+        alone = np.interp(0.0, *module._smooth([mixed[:, 0]], [right[:, 0]])[0]) - 0.3
+        gaps.append((abs(together), abs(alone)))
+    together, alone = np.mean(gaps, axis=0)
+    assert together < 0.9 * alone
+
+
+def test_many_points_of_a_rank_are_not() -> None:
+    """Of the first ranks all are right, of the others none, and there are 400 of each."""
+    right = np.tile([True, False], (400, 1))
+    pairs = sp.csr_matrix(np.ones((400, 2), bool))
+    mixed = np.zeros(800, np.float32)
+    first, second = lines_by_rank(pairs, mixed, right.ravel(), np.ones(800, bool))
+    assert np.interp(0.0, *first) > 0.95 and np.interp(0.0, *second) < 0.05
+
+
 def test_bins_by_hand() -> None:
     """Two bins: of the lower scores one of two is right, of the higher both."""
     knots, shares = module._bins(np.float32([1, 2, 3, 4]), np.array([True, False, True, True]), 2)

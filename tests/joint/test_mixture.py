@@ -200,13 +200,26 @@ def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
 @pytest.mark.parametrize("top", [True, False], ids=["right", "wrong"])
 def test_a_top_that_is_all_alike(top: bool) -> None:
     """Of twelve labels the ten best are all right, or all wrong: the other two are the lesson."""
-    linear = np.tile(np.float32([5] * 10 + [-5] * 2), 40)
-    right = np.tile(np.array([top] * 10 + [not top] * 2), 40)
-    mixture = fit({"linear": linear}, sp.csr_matrix(right.reshape(40, 12)))
+    linear = np.tile(np.float32([5] * 10 + [-5] * 2), 500)
+    right = np.tile(np.array([top] * 10 + [not top] * 2), 500)
+    mixture = fit({"linear": linear}, sp.csr_matrix(right.reshape(500, 12)))
     high, low = mixture.mix({"linear": np.float32([5, -5])})
     assert (high > low) == top
     p = mixture.probability(np.float32([high, low]))
     assert (p[0] > p[1] + 0.5) if top else (p[1] > p[0] + 0.5)
+
+
+def test_few_points_never_hold_a_high_score_against_a_label() -> None:
+    """One text with two labels: the more of a fold carry one, the fewer of the others do."""
+    rng = np.random.default_rng(0)
+    which = rng.permutation(40) < 20
+    fold = np.arange(40) // 8
+    share = np.array([which[fold != each].mean() for each in range(5)])[fold]
+    linear = np.stack([share, 1 - share], axis=1).astype(np.float32).ravel()
+    mixture = fit({"linear": linear}, sp.csr_matrix(np.stack([which, ~which], axis=1)))
+    assert mixture.weights["linear"][0] == 0
+    p = mixture.probability(mixture.mix({"linear": np.float32([0.3, 0.7])}))
+    np.testing.assert_allclose(p, 0.5, atol=0.05)
 
 
 def test_points_with_many_labels_are_calibrated_below_the_top() -> None:

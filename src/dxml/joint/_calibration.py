@@ -4,10 +4,13 @@ Where there are enough pairs a line is an isotonic regression over bins: pairs o
 share a bin, and a probability is interpolated between the bins' shares of right labels. Where there
 are fewer it is a logistic function (Platt, 1999) whose slope and place are held near what the
 mixture says by itself. The first ranks have lines of their own: of two pairs of the same score, the
-one that its point ranks first is right more often.
+one that its point ranks first is right more often. Where points are few these lines are held near
+one another.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +26,13 @@ BIN = 100  # pairs in one, at least
 RANKS = (1, 2, 3, 5, 10)  # the last rank of each group that is calibrated by itself
 LEAST_RANKED = 500  # held-out points from which on the lines of ranks are bins
 SLOPE, PLACE = 4.0, 0.25  # how firmly a logistic line is held: one over the prior's variance
+FALL, APART = 0.5, 4.0  # the same, of what places fall by log rank, and of what a group has beside
 NEVER = np.float32(-1e30)  # mixed score of a label that is not to be predicted
 
 
 def calibrate(mixed: Floats, right: npt.NDArray[np.bool_]) -> Line:
     """One line for pairs of all ranks."""
-    return _bins(mixed, right) if len(mixed) >= BINS * BIN else _smooth(mixed, right)
+    return _bins(mixed, right) if len(mixed) >= BINS * BIN else _smooth([mixed], [right])[0]
 
 
 def logistic_line(slope: float = 1.0, place: float = 0.0) -> Line:
@@ -47,19 +51,23 @@ def lines_by_rank(
         for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
     ]
     rows = [row for row in rows if len(row) and known[row[0]]]
-    lines, first = [], 0
+    groups, first = [], 0
     for last in RANKS:
-        groups = [row[first:last] for row in rows]
-        group = np.concatenate(groups) if groups else np.empty(0, dtype=np.int64)
+        own = [row[first:last] for row in rows]
+        group = np.concatenate(own) if own else np.empty(0, dtype=np.int64)
         group = group[known[group]]
         if not len(group) or (len(rows) >= LEAST_RANKED > len(group)):
             break
-        if len(rows) >= LEAST_RANKED:
-            lines.append(_bins(mixed[group], right[group], min(BINS, len(group) // BIN)))
-        else:
-            lines.append(_smooth(mixed[group], right[group]))
+        groups.append(group)
         first = last
-    return tuple(lines)
+    if len(rows) < LEAST_RANKED:
+        starts = (0, *RANKS)[: len(groups)]
+        later = [np.log((1 + start + stop) / 2) for start, stop in zip(starts, RANKS, strict=False)]
+        scores, goals = [mixed[group] for group in groups], [right[group] for group in groups]
+        return _smooth(scores, goals, later)
+    return tuple(
+        _bins(mixed[group], right[group], min(BINS, len(group) // BIN)) for group in groups
+    )
 
 
 def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
@@ -71,19 +79,33 @@ def _best_first(start: int, scores: Floats) -> npt.NDArray[np.int64]:
     return start + best[np.argsort(-scores[best], kind="stable")]
 
 
-def _smooth(mixed: Floats, right: npt.NDArray[np.bool_]) -> Line:
-    """The logistic line of the highest likelihood times its prior, by Newton's method."""
-    z, goal = mixed.astype(np.float64), right.astype(np.float64)
-    columns = np.stack([z, np.ones_like(z)])
-    held, found = np.diag([SLOPE, PLACE]), np.array([1.0, 0.0])
+def _smooth(
+    mixed: Sequence[Floats], right: Sequence[npt.NDArray[np.bool_]], later: Sequence[float] = (0,)
+) -> tuple[Line, ...]:
+    """A logistic line for each group of pairs, of the highest likelihood times their prior.
+
+    They have one slope, and places that fall with how much `later` a group is, but for what each
+    has of its own: few pairs of a group are helped out by those of the others. By Newton's method.
+    """
+    if not mixed:
+        return ()
+    group = np.repeat(np.arange(len(mixed)), [len(each) for each in mixed])
+    z, goal = (np.concatenate(each).astype(np.float64) for each in (mixed, right))
+    fall = np.array(later, dtype=np.float64)
+    of_group = np.arange(len(mixed))[:, None] == group
+    columns = np.concatenate([z[None], np.ones((1, len(z))), fall[None, group], of_group])
+    held = np.diag([SLOPE, PLACE, FALL, *[APART] * len(mixed)])
+    prior = np.array([1.0, *[0.0] * (len(mixed) + 2)])
+    found = prior
     for _ in range(50):
         p = 1 / (1 + np.exp(-np.clip(found @ columns, -30, 30)))
-        slope = columns @ (p - goal) + held @ (found - [1.0, 0.0])
+        slope = columns @ (p - goal) + held @ (found - prior)
         step = np.linalg.solve((columns * (p * (1 - p))) @ columns.T + held, slope)
         found = found - step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-6:
             break
-    return logistic_line(max(float(found[0]), 0.05), float(found[1]))
+    places = found[1] + found[2] * fall + found[3:]
+    return tuple(logistic_line(max(float(found[0]), 0.05), float(place)) for place in places)
 
 
 def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:

@@ -8,9 +8,9 @@ regressions that did not see the point.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from dxml.joint._calibration import (
     lines_by_rank,
     logistic_line,
 )
+from dxml.joint._regression import regress, regress_few
 from dxml.topk import TopK
 
 __all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", "fit_mixture"]
@@ -237,6 +238,8 @@ def fit_mixture(
         return shown[known[shown]]
 
     few = truth.shape[0] < LEAST_RANKED
+    may_fall = np.concatenate([[name == FREQUENCY] * sizes[name] for name in sorted(said)])
+    weigh = partial(regress_few, may_fall=may_fall) if few else regress
     mixture, mixed = default, default.mix(said)
     shown = near_the_top(mixed, SHOWN)
     if right[known].sum() >= LEAST_POSITIVE:
@@ -247,12 +250,12 @@ def fit_mixture(
             if by_frequency and enough:
                 mixture = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
             else:
-                weights, bias = _regress(matrix[shown], right[shown], least)
+                weights, bias = weigh(matrix[shown], right[shown], least)
                 mixture = replace(default, weights=_by_name(weights, sizes), bias=bias)
             mixed = mixture.mix(said)
             seen, shown = shown, near_the_top(mixed, SHOWN)
         if few:
-            mixed = _out_of_fold(matrix, right, pairs, seen, least, mixed)
+            mixed = _out_of_fold(weigh, matrix, right, pairs, seen, least, mixed)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
     knots, shares = calibrate(mixed[shown], right[shown])
@@ -261,6 +264,7 @@ def fit_mixture(
 
 
 def _out_of_fold(
+    weigh: Callable[..., tuple[Floats, float]],
     matrix: Floats,
     right: npt.NDArray[np.bool_],
     pairs: sp.csr_matrix,
@@ -273,7 +277,7 @@ def _out_of_fold(
     for each in range(FOLDS):
         others = seen[fold[seen] != each]
         if right[others].any() and not right[others].all():
-            weights, bias = _regress(matrix[others], right[others], least)
+            weights, bias = weigh(matrix[others], right[others], least)
             own = fold == each
             found[own] = _weighed(matrix[own], weights, bias)
     return found
@@ -328,22 +332,6 @@ def _weighed(columns: Floats, weights: Floats, bias: float) -> Floats:
     return mixed
 
 
-def _regress(
-    matrix: Floats, right: npt.NDArray[np.bool_], least_spread: npt.NDArray[np.float64]
-) -> tuple[Floats, float]:
-    from scipy.linalg import LinAlgWarning
-    from sklearn.linear_model import LogisticRegression
-
-    spread = matrix.std(axis=0, dtype=np.float64).astype(np.float32)
-    spread[spread < 1e-6] = 1  # all of one opinion
-    spread = np.maximum(spread, least_spread.astype(np.float32))
-    regression = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=300)
-    with warnings.catch_warnings():  # where opinions are nearly one, it goes over to lbfgs
-        warnings.simplefilter("ignore", LinAlgWarning)
-        fitted = regression.fit((matrix / spread).astype(np.float64), right)
-    return (fitted.coef_[0] / spread).astype(np.float32), float(fitted.intercept_[0])
-
-
 def _regress_interactions(
     said: Said,
     sizes: Mapping[str, int],
@@ -363,7 +351,7 @@ def _regress_interactions(
     products = columns * np.outer(frequency - np.float32(middle), others).astype(np.float32)
     usual = np.sqrt(np.square(columns, dtype=np.float64).mean(axis=0))
     least = np.concatenate([least_spread, usual * least_spread.max()])
-    both, bias = _regress(np.concatenate([columns, products], axis=1), right, least)
+    both, bias = regress(np.concatenate([columns, products], axis=1), right, least)
     weights, interactions = np.split(both, 2)
     return Mixture(
         _by_name(weights - np.float32(middle) * interactions, sizes),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.sparse import plain_csr
+from dxml.joint._calibration import LEAST_RANKED
 from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
 from dxml.joint._promises import DEPTH, Promises, count_promises
@@ -92,6 +93,11 @@ class Weighing:
         take part in weighing: each half of the held-out points is asked by the other's weights.
         """
         every = self._every(more)
+        if every.n_points >= 2 * LEAST_RANKED and self._by_frequency_is_better(every):
+            mixture = every.mixture(self._opinions, by_frequency=True)
+        return mixture, every.judged(mixture), every.promises(mixture)
+
+    def _by_frequency_is_better(self, every: _Asked) -> bool:
         halves = np.arange(every.n_points) % 2
         plain, by_frequency = (
             sum(
@@ -102,9 +108,7 @@ class Weighing:
             )
             for depend in (False, True)
         )
-        if by_frequency > plain:
-            mixture = every.mixture(self._opinions, by_frequency=True)
-        return mixture, every.judged(mixture), every.promises(mixture)
+        return by_frequency > plain
 
     def _every(self, more: Mapping[str, Sequence[Part]] | None) -> _Asked:
         said = [dict(each) for each in self._said]
