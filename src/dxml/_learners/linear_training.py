@@ -38,6 +38,7 @@ TOL = np.float32(0.1)  # of a label's projected gradients
 GPU_STEP = 4  # times that a step of one label takes a GPU, as a core of a CPU
 BLOCK = 1 << 25  # weights that may come out of the labels in training at a time
 WEIGHT_BYTES = 8  # of a weight that comes out, with its feature
+LOOKED_THROUGH = 4  # weights that are looked through in the time for one value of a point
 SIGN_BYTES = 9  # of a point that a label learns from: its number, sign and multiplier
 
 Floats = npt.NDArray[np.float32]
@@ -290,9 +291,17 @@ def _gather(
 ) -> sp.csr_matrix:
     """The parts of the output that were filled, as one matrix of a row a label."""
     indptr = np.concatenate([[0], np.cumsum(filled)])
-    kept = np.arange(indptr[-1]) + np.repeat(room[:-1] - indptr[:-1], filled)
-    shape = (len(filled), n_features)
-    return sp.csr_matrix((values[kept], features[kept], indptr), shape=shape)
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    _copy(room, indptr, features, values, indices, data)
+    return sp.csr_matrix((data, indices, indptr), shape=(len(filled), n_features))
+
+
+@compiled(parallel=True)
+def _copy(room, indptr, features, values, indices, data):  # type: ignore[no-untyped-def]
+    for label in prange(indptr.shape[0] - 1):
+        size = indptr[label + 1] - indptr[label]
+        indices[indptr[label] : indptr[label + 1]] = features[room[label] : room[label] + size]
+        data[indptr[label] : indptr[label + 1]] = values[room[label] : room[label] + size]
 
 
 @compiled()
@@ -385,26 +394,28 @@ def _train(  # type: ignore[no-untyped-def]
 
 @compiled()
 def _take_out(x_starts, x_features, points, known, prune, w, features, values):  # type: ignore[no-untyped-def]
-    """Write the weights above `prune`; `w` is 0 afterwards."""
+    """Write the weights above `prune`, looking at all, or at those of the points' features.
+
+    `w` is 0 afterwards.
+    """
     size = 0
-    if features.shape[0] == w.shape[0]:  # points have as many values as there are weights, or more
+    if LOOKED_THROUGH * features.shape[0] >= w.shape[0]:
         for feature in range(w.shape[0]):
-            size = _take_one(feature, prune, w, features, values, size)
-    else:
-        for i in points:  # every weight that is not 0 is of one of these
-            for j in stored(x_starts, i):
-                size = _take_one(x_features[j], prune, w, features, values, size)
-        for feature in known:  # or of these
-            size = _take_one(feature, prune, w, features, values, size)
-    return size
-
-
-@compiled()
-def _take_one(feature, prune, w, features, values, size):  # type: ignore[no-untyped-def]
-    """Write one weight if it is large; how many there are then."""
-    if abs(w[feature]) > prune:
-        features[size] = feature
-        values[size] = w[feature]
-        size += 1
-    w[feature] = 0
+            if abs(w[feature]) > prune:
+                features[size], values[size] = feature, w[feature]
+                size += 1
+        w[:] = 0
+        return size
+    for i in points:  # every weight that is not 0 is of one of these
+        for j in stored(x_starts, i):
+            feature = x_features[j]
+            if abs(w[feature]) > prune:
+                features[size], values[size] = feature, w[feature]
+                size += 1
+            w[feature] = 0
+    for feature in known:  # or of these
+        if abs(w[feature]) > prune:
+            features[size], values[size] = feature, w[feature]
+            size += 1
+        w[feature] = 0
     return size
