@@ -1,7 +1,7 @@
 """The largest of many products, best first, without sorting all of them.
 
 A heap holds the largest ones so far, the least of them on top. Numbers are looked at in blocks, and
-a block whose largest one is below the top of the heap is passed over.
+a block with none above the top of the heap is passed over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dxml._core.compiled import compiled
 
 __all__ = ["select_largest"]
 
-BLOCK = 128  # numbers that are compared with the heap by their largest one
+BLOCK = 128  # numbers that are compared with the top of the heap at once
 
 
 @compiled()
@@ -32,7 +32,7 @@ def select_largest(totals, units, ids, values):  # type: ignore[no-untyped-def]
     least = np.float32(0)
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
-        if _largest(totals[start:stop], units[start:stop]) <= least:
+        if not _count_above(totals[start:stop], units[start:stop], least):
             continue
         for place in range(start, stop):
             value = totals[place] * units[place]
@@ -55,12 +55,13 @@ def select_largest(totals, units, ids, values):  # type: ignore[no-untyped-def]
         _sink(ids, values, last, 0, place, value)
 
 
-@compiled(fastmath=True)
-def _largest(totals, units):  # type: ignore[no-untyped-def]
-    largest = totals[0] * units[0]
-    for i in range(1, totals.shape[0]):
-        largest = max(largest, totals[i] * units[i])
-    return largest
+@compiled()
+def _count_above(totals, units, least):  # type: ignore[no-untyped-def]
+    """How many products are above `least`; a loop without branches, which is vectorised."""
+    found = 0
+    for i in range(totals.shape[0]):
+        found += totals[i] * units[i] > least
+    return found
 
 
 @compiled()
