@@ -371,13 +371,12 @@ def _is_right(pairs: sp.csr_matrix, truth: sp.csr_matrix) -> npt.NDArray[np.bool
 
 def _shown(pairs: sp.csr_matrix, mixed: Floats, size: int) -> npt.NDArray[np.int64]:
     """Places of the pairs among the `size` best of their point."""
-    n, n_labels = pairs.shape
-    if pairs.nnz == n * n_labels and n:
-        best = np.argpartition(-mixed.reshape(n, n_labels), min(size, n_labels - 1), axis=1)
-        return (np.arange(n)[:, None] * n_labels + best[:, :size]).ravel()
-    rows = [
-        start + np.argpartition(-mixed[start:stop], min(size, stop - start - 1))[:size]
-        for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
-        if stop > start
-    ]
-    return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
+    starts, lengths = pairs.indptr[:-1, None], np.diff(pairs.indptr)[:, None]
+    longest = int(lengths.max(initial=0))
+    if not longest:
+        return np.empty(0, dtype=np.int64)
+    scores = np.full((len(lengths), longest), -np.inf, dtype=np.float32)
+    scores[np.arange(longest) < lengths] = mixed
+    best = np.argpartition(-scores, min(size, longest - 1), axis=1)[:, :size]
+    places: npt.NDArray[np.int64] = (starts + best)[best < lengths]
+    return places
