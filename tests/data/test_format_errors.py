@@ -162,7 +162,7 @@ def test_a_damaged_npz(tmp_path: Path) -> None:
         tmp_path / "Y.npz",
         format=b"csr", shape=(3, 3), data=np.ones(1), indices=[7], indptr=[0, 1, 1, 1],
     )  # fmt: skip
-    with pytest.raises(DataFormatError, match=r"Y.npz: expected a sparse matrix .*indices"):
+    with pytest.raises(DataFormatError, match=r"Y.npz: expected a sparse matrix .*ind(ices|ex)"):
         read(tmp_path)
     save_npz(tmp_path / "Y.npz", coo_array(np.arange(3)))
     with pytest.raises(DataFormatError, match=r"Y.npz: expected a sparse matrix"):

@@ -42,6 +42,7 @@ def test_every_route_is_told(client: TestClient, spec: dict[str, Any]) -> None:
         (method.lower(), route.path.replace(":path}", "}"))
         for route in app.routes
         for method in getattr(route, "methods", set()) - {"HEAD"}  # a router of its own has none
+        if not route.path.startswith("/v1/") and route.path != "/v1"  # Annif's; older FastAPIs
     }
     told = {(method, path) for method, path, _ in operations(spec)}
     assert told <= routes
