@@ -33,7 +33,7 @@ types: $(READY)  ## mypy --strict
 unit: $(READY)   ## pytest on two cores (WORKERS=n: on n); set DXML_DATA to run the tests on real data too
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations=15
 
-thorough: $(READY)  ## promises that take seconds each: scikit-learn's checks of every baseline, threads, kills
+thorough: $(READY)  ## promises that take seconds each: scores on real data, scikit-learn's checks of every baseline, threads, kills
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m thorough
 
 test-slow: $(READY)  ## the tests that take minutes or fetch from the network

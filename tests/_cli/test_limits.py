@@ -29,6 +29,7 @@ def content(model: Path) -> tuple[Any, Any]:
     return config["state"], config["arrays"]["sha256"]
 
 
+@pytest.mark.thorough
 def test_the_same_model_and_predictions(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

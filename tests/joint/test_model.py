@@ -328,6 +328,7 @@ def test_unscaled_features_of_any_size(size: float, small: tuple[Dataset, Datase
     assert precision_at_k(test.Y, ranking, 1)[0] > 0.7
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 def test_eurlex(tmp_path: Path) -> None:
     train, test = load_dataset("eurlex-4k", "train"), load_dataset("eurlex-4k", "test")

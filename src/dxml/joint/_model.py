@@ -89,6 +89,7 @@ class Joint(Teachable):
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {"candidates": "all", "width": 256, "epochs": 1},
         {"candidates": "nearest", "width": 256, "epochs": 1},
+        {"candidates": "nearest", "width": 0, "n_trees": 1},
     )
 
     def __init__(
