@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from dxml._deep import DeepSettings, Keep, Pretrained, fit_deep
+from dxml._deep.batches import PlacedTokens
+from dxml._deep.encoder import TextEncoder
+from dxml._deep.recorded import WORTH, RecordedEncoder
 from dxml._deep.training import Trainer
 
 from .planting import CPU, TINY, plant, precision_at_1
@@ -37,11 +42,57 @@ def test_a_step_never_waits_for_the_gpu(pretrained: Pretrained, settings: DeepSe
     names = pretrained.reader.read(train.names)
     trainer = Trainer(train.tokens, train.Y, settings, pretrained, 0, GPU, label_tokens=names)
     order = trainer.plan(0)
-    trainer.step(order, 0, 0)  # the optimisers' state is made
+    for _ in range(WORTH + 1):  # the optimisers' state is made, every length recorded
+        for batch in range(len(order)):
+            trainer.step(order, batch, batch)
     with no_waiting():
-        for batch in range(1, len(order)):
+        for batch in range(len(order)):
             trainer.step(order, batch, batch)
     assert trainer.mean_loss() > 0
+
+
+def test_what_is_recorded_is_what_the_encoder_does(pretrained: Pretrained) -> None:
+    encoder = TextEncoder(deepcopy(pretrained.transformer), 16, 0.0).to(GPU).train()
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    texts = PlacedTokens(plant(pretrained, 8, 0).tokens, pretrained.reader.pad, 32, GPU)
+    recorded = RecordedEncoder(encoder, 8)
+    first, second = np.arange(8), np.arange(8)[::-1].copy()
+
+    def slopes(reading: Any, rows: Any) -> list[torch.Tensor]:
+        encoder.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            hidden, embedded = reading(*texts.batch(rows))
+            names = reading.embed(*texts.batch(rows[:5]))
+        ((hidden.float() ** 2).sum() + (embedded[:5] * names).sum()).backward()
+        return [
+            hidden,
+            names,
+            *(p.grad.clone() for p in encoder.parameters() if p.grad is not None),
+        ]
+
+    for _ in range(WORTH):
+        slopes(recorded, first)
+    recorded.record()
+    assert len(recorded.lengths) == 2
+    for ours, theirs in zip(slopes(recorded, second), slopes(encoder, second), strict=True):
+        assert torch.allclose(ours.float(), theirs.float(), rtol=0.05, atol=0.02)
+
+
+def test_what_is_recorded_drops_others_each_time(pretrained: Pretrained) -> None:
+    encoder = TextEncoder(deepcopy(pretrained.transformer), 16).to(GPU).train()
+    texts = PlacedTokens(plant(pretrained, 8, 0).tokens, pretrained.reader.pad, 32, GPU)
+    recorded = RecordedEncoder(encoder, 8)
+    batch = texts.batch(np.arange(8))
+    with torch.autocast("cuda", torch.bfloat16):
+        for _ in range(WORTH):
+            recorded(*batch)
+    recorded.record()
+    assert recorded.lengths
+    with torch.autocast("cuda", torch.bfloat16):
+        first, second = recorded(*batch)[0].clone(), recorded(*batch)[0].clone()
+    assert not torch.equal(first, second)  # drops others each time
 
 
 @pytest.mark.parametrize("settings", [TINY, SHORT])

@@ -34,6 +34,11 @@ class TextEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self._square = _takes_square_mask(transformer)
 
+    @property
+    def no_waiting(self) -> bool:
+        """Whether the host never asks the device for an answer in between."""
+        return self._square
+
     def forward(self, ids: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (n, width) and embedding (n, size) of padded texts.
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from dxml._deep.batches import PlacedTokens
-from dxml._deep.encoder import TextEncoder
 from dxml._deep.plan import Piece
+from dxml._deep.recorded import RecordedEncoder
 
 __all__ = ["SCALE", "name_loss"]
 
@@ -17,7 +17,7 @@ SCALE = 20.0
 
 
 def name_loss(
-    encoder: TextEncoder, embedded: Tensor, piece: Piece, names: PlacedTokens, whole: int
+    encoder: RecordedEncoder, embedded: Tensor, piece: Piece, names: PlacedTokens, whole: int
 ) -> Tensor:
     """Cross-entropy of each text's own names among one name of each text of the piece.
 

@@ -33,6 +33,7 @@ from dxml._deep.label_heads import FullHead, LabelHead, ShortHead
 from dxml._deep.names import name_loss
 from dxml._deep.optimising import adamw, load_state, slopes_of, state_of
 from dxml._deep.plan import Epoch, Piece, plan_epoch
+from dxml._deep.recorded import RecordedEncoder
 from dxml._deep.resuming import Arrays, Keep, Keeping
 from dxml._deep.searching import best_labels
 from dxml._deep.settings import DeepSettings
@@ -162,6 +163,9 @@ class Trainer:
         if label_tokens is not None:
             self._names = PlacedTokens(label_tokens, self._pad, longest, device)
         self.encoder = _encoder_of(start, settings).to(device).train()
+        self._reading = RecordedEncoder(self.encoder, settings.batch_size)
+        if together.count > 1:  # each has a share of a batch
+            self._reading.stop()
         self.head = _head_of(start, Y.shape[1], settings, seed, negatives, device)
         self._optimiser = adamw(
             [
@@ -217,6 +221,7 @@ class Trainer:
     def step(self, order: Epoch, batch: int, step: int) -> None:
         """One update by a batch, which is computed in pieces where memory asks for that."""
         texts, labels = order.batch(batch)
+        self._reading.record()
         self.head.begin(texts, labels, step)
         self._name_weight = self.settings.name_weight * self.settings.name_every
         if self._names is None or step % self.settings.name_every:
@@ -262,10 +267,10 @@ class Trainer:
     def _loss(self, piece: Piece, whole: int) -> Tensor:
         length = padded_length(int(self._texts.lengths[piece.texts].max()), self._reader.max_length)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.fast):
-            hidden, embedded = self.encoder(*self._texts.gather(piece.placed, length))
+            hidden, embedded = self._reading(*self._texts.gather(piece.placed, length))
             loss = self.head.loss(hidden, piece.rows, piece.columns, whole)
             if self._names is not None and self._name_weight:
-                read = name_loss(self.encoder, embedded, piece, self._names, whole)
+                read = name_loss(self._reading, embedded, piece, self._names, whole)
                 loss = loss + self._name_weight * read
         return loss
 
@@ -273,6 +278,7 @@ class Trainer:
         """After too little memory: the same batch again, in twice as many pieces."""
         self._optimiser.zero_grad()
         self.head.clear()
+        self._reading.stop()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if self.parts >= size:
