@@ -49,6 +49,10 @@ def no_frequent_word(folder: Path) -> object:
     return TextFeatures(min_df=2).fit_transform(["fish", "soup"])
 
 
+def no_word(folder: Path) -> object:
+    return TextFeatures(min_df=1).fit_transform(["?", "!"])
+
+
 @pytest.mark.parametrize(
     "mistake, python, command_line",
     [
@@ -64,6 +68,7 @@ def no_frequent_word(folder: Path) -> object:
         (no_header, "Choose another format= if the", "Name the file .svm if it has no"),
         (no_pair, "or choose another format=", "or name the file after its format"),
         (no_frequent_word, "Lower min_df, or", "Lower it with --set min_df=1, or"),
+        (no_word, "Check the texts.", "Check that --text names the column of the texts."),
     ],
 )
 def test_advice_is_in_the_terms_of_its_reader(

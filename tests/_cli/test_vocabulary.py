@@ -53,6 +53,26 @@ def test_train_names_labels_outside(folder: Path, capsys: pytest.CaptureFixture[
     ]
 
 
+def test_quiet_training_and_learning_warn_all_the_same(folder: Path) -> None:
+    with (folder / "docs.csv").open("a", encoding="utf-8") as table:
+        table.write("\na text,\n")
+    train = ["train", folder / "docs.csv", "--text", "text", "--labels", "labels", "-q"]
+    train += ["--model", folder / "m", "--label-info", folder / "v.ttl", "--set", "device=cpu"]
+    done = run(*train)
+    assert done.stdout == ""
+    assert done.stderr == (
+        "warning: 1 row has no labels\n"
+        f"warning: 1 label is not in {folder / 'v.ttl'}: 'soup' (20)\n"
+    )
+    (folder / "new.csv").write_text("text,labels\na spoon,cutlery\n.,fishes\n", "utf-8")
+    done = run("learn", folder / "new.csv", "-m", folder / "m", "-q")
+    assert done.stdout == ""
+    assert done.stderr == (
+        "warning: 1 label is not in the vocabulary: 'cutlery' (1)\n"
+        "warning: 1 text without a word changed nothing\n"
+    )
+
+
 def test_language_needs_a_vocabulary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train = ["train", folder / "docs.csv", "--model", folder / "m"]
     texts = ["--text", "text", "--labels", "labels"]

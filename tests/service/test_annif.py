@@ -9,7 +9,7 @@ import pytest
 from annif_client import AnnifClient
 
 from dxml.service.app import create_app
-from dxml.tagging import TextTagger
+from dxml.tagging import TextTagger, read_thesaurus
 
 from .conftest import TestClient, at_a_port, client_of, make_texts
 
@@ -121,3 +121,39 @@ def test_nothing_is_answered_to_nothing(client: TestClient) -> None:
     assert asked.json() == {"results": []}
     assert client.post("/v1/projects/tags/suggest-batch", json={"documents": []}).json() == []
     assert client.post("/v1/projects/tags/learn", json=[]).status_code == 204
+
+
+GERMAN = ["Der Hering im Netz und nicht auf dem Land", "Die Suppe mit Salz und nicht die kalte"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "info", "language", "vocab_language"),
+    [
+        (GERMAN, None, "de", "de"),
+        (GERMAN, {"name_en": ["Fishery", "Kitchen"]}, "de", "en"),
+        (["herring net", "soup salt"], {"name_fi": ["Fishery", "Kitchen"]}, "und", "fi"),
+        (["herring net", "soup salt"], None, "und", "und"),
+    ],
+)
+def test_the_project_has_its_language(
+    texts: list[str],
+    info: dict[str, list[str]] | None,
+    language: str,
+    vocab_language: str,
+    tmp_path: Path,
+) -> None:
+    known = None
+    if info is not None:
+        known = read_thesaurus(info, language=next(iter(info)).removeprefix("name_"))
+    tagger = TextTagger(device="cpu", width=0)
+    tagger.fit(texts * 10, [["Fishery"], ["Kitchen"]] * 10, label_info=known)
+    with client_of(tagger.save(tmp_path / "m")) as client:
+        [project] = client.get("/v1/projects").json()["projects"]
+    assert (project["language"], project["vocab_language"]) == (language, vocab_language)
+    assert project["vocab"]["languages"] == [vocab_language]
+
+
+def test_features_have_no_language(trained_joint: Path) -> None:
+    with client_of(trained_joint) as client:
+        [project] = client.get("/v1/projects").json()["projects"]
+    assert {project["language"], project["vocab_language"]} == {"und"}

@@ -160,3 +160,15 @@ def test_a_label_without_texts_is_found_by_its_description(table: Path) -> None:
             label_info=table,
             learn_descriptions=True,
         )
+
+
+def test_the_language_of_the_names_stays(tmp_path: Path) -> None:
+    table = {"name_fi": ["kala", "keitto", "suola"]}
+    known = read_thesaurus(table, language="fi")
+    assert known.language == "fi"
+    assert read_thesaurus({"name": ["kala"]}).language == ""
+    assert known.renamed("kala", "kalat").without("suola").language == "fi"
+    texts, labels = ["kala meressä", "keitto suolalla"] * 5, [["kala"], ["keitto"]] * 5
+    tagger = TextTagger(device="cpu", width=0).fit(texts, labels, label_info=known)
+    again = TextTagger.load(tagger.save(tmp_path / "m")).thesaurus
+    assert again == known and again is not None and again.language == "fi"

@@ -31,6 +31,7 @@ def test_odd_rows_by_hand() -> None:
         "1 text is nearly the same as another",
         "1 label is carried by a single text",
     ]
+    assert list(found.warnings()) == ["2 rows have no text", "1 row has no labels"]
     named = "\n".join(found.lines(named=True))
     assert "2 rows have no text: 1, 6" in named and "from 0 to 15" in named
     assert "words a text: 4 in the middle" in named
@@ -56,6 +57,8 @@ def test_labels_that_were_not_split(mark: str) -> None:
     rows = [[f"{a}{mark}{b}"] for a in parts for b in parts if a != b] + [[a] for a in parts]
     found = likely_separator(rows)
     assert found is not None and found.mark == mark
+    table = TextTable(("fish",) * len(rows), tuple(map(tuple, rows)))
+    assert list(check_table(table).warnings()) == [str(found)]
     assert (found.labels, found.split_labels) == (16, 4) and found.share == 0.75
     assert f"--label-separator {mark!r} would make 4 labels of 16" in str(found)
     assert likely_separator([[part] for part in parts]) is None

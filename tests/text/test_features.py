@@ -236,10 +236,25 @@ def test_what_is_refused() -> None:
     message = "no word stands in 2 or more of the 2 texts. Lower min_df, or give more texts"
     with pytest.raises(DataFormatError, match=message):
         TextFeatures().fit(["fish", "soup"])
-    with pytest.raises(DataFormatError, match="in 2 or more of the 0 texts"):
+    with pytest.raises(DataFormatError, match="in 2 or more of the 1 text. Lower min_df, or"):
+        TextFeatures().fit(["fish soup"])
+    with pytest.raises(DataFormatError, match="no texts to learn from. Give at least one."):
         TextFeatures().fit([])
     with pytest.raises(ParameterError, match="min_df of TextFeatures must be a whole number, 1 or"):
         TextFeatures(min_df=0).fit(["a"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "texts"),
+    [({}, ["?", "a"]), ({"min_df": 1}, ["?", "a"]), ({"min_df": 1, "char_ngrams": 4}, ["", " "])],
+)
+def test_texts_without_a_word_are_not_helped_by_min_df(
+    settings: dict[str, int], texts: list[str]
+) -> None:
+    with pytest.raises(DataFormatError) as error:
+        TextFeatures(**settings).fit(texts)  # type: ignore[arg-type]
+    said = "there is no word of two or more letters or digits in the 2 texts. Check the texts."
+    assert str(error.value) == said
 
 
 def test_parameters_are_declared_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dxml.text._languages import UNKNOWN, count_languages, language_of
+from dxml.text._languages import UNKNOWN, count_languages, language_of, main_language
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,10 @@ def test_shares() -> None:
     assert count_languages(texts) == {"en": 0.75, "de": 0.25}
     assert count_languages(["", "5"]) == {}
     assert count_languages(["the sea is of the fish"] * 12_000) == {"en": 1.0}
+
+
+def test_the_main_language_is_the_one_told_most_often() -> None:
+    texts = ["fish"] * 9 + ["der Fisch ist im Meer"] * 2 + ["the fish is in the sea"]
+    assert main_language(texts) == "de", "texts of which none can be told do not count"
+    assert main_language(["fish", "soup", ""]) is None
+    assert main_language([]) is None

@@ -53,7 +53,9 @@ RECALL = typer.Option(
     metavar="P",
     help="As many labels as hold this share of the true ones.",
 )
-QUIET = typer.Option(False, "--quiet", "-q", help="Print only predictions, scores and errors.")
+QUIET = typer.Option(
+    False, "--quiet", "-q", help="Print only predictions, scores, warnings, errors."
+)
 
 
 def parse_assignments(texts: Iterable[str]) -> dict[str, str]:

@@ -33,6 +33,7 @@ __all__ = [
     "TEXT",
     "LabelTable",
     "Reading",
+    "outside",
 ]
 
 SHOWN = 5  # labels outside the vocabulary that are named
@@ -239,14 +240,17 @@ class LabelTable:
             language=self.language,
         )
 
-    def report(self, known: Thesaurus | None, rows: Iterable[Iterable[str]]) -> list[str]:
-        """What is to be said of the vocabulary: its remarks, and the labels that it lacks."""
-        if known is None:
-            return []
-        said = [f"{self.path}: {remark}" for remark in known.remarks]
-        if strange := known.outside(rows):
-            named = ", ".join(f"{name!r} ({n:,})" for name, n in list(strange.items())[:SHOWN])
-            more = ", …" if len(strange) > SHOWN else ""
-            what = "1 label is" if len(strange) == 1 else f"{len(strange):,} labels are"
-            said.append(f"{what} not in {self.path}: {named}{more}")
-        return said
+    def remarks(self, known: Thesaurus | None) -> list[str]:
+        """What was noticed when the vocabulary was read."""
+        return [] if known is None else [f"{self.path}: {remark}" for remark in known.remarks]
+
+
+def outside(known: Thesaurus | None, rows: Iterable[Iterable[str]], where: object) -> list[str]:
+    """The labels that a vocabulary lacks, in words: a line, or none."""
+    strange = {} if known is None else known.outside(rows)
+    if not strange:
+        return []
+    named = ", ".join(f"{name!r} ({n:,})" for name, n in list(strange.items())[:SHOWN])
+    more = ", …" if len(strange) > SHOWN else ""
+    what = "1 label is" if len(strange) == 1 else f"{len(strange):,} labels are"
+    return [f"{what} not in {where}: {named}{more}"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from dxml._cli._options import MODEL, QUIET
-from dxml._cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading
+from dxml._cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading, outside
 from dxml._cli.versions import KEEP
 
 __all__ = ["learn"]
@@ -82,7 +82,7 @@ def learn(
             if not quiet:
                 typer.echo(f"the service was taught nothing new; {model} stays as it is")
             return
-        said = []
+        said, warnings = list[str](), list[str]()
         if lessons:
             tagger = apply_journal(model)
             said.append("applied what the service was taught")
@@ -102,8 +102,9 @@ def learn(
                     tagger.learn(table.texts, table.labels or (), ids=table.ids)
                 fresh = len(set(tagger.labels_) - before)
                 said.append(f"learnt {_counted(len(table), 'text')}, {_new_labels(fresh)}")
+                warnings += outside(tagger.thesaurus, table.labels or (), "the vocabulary")
                 if mute := len(tagger.without_words(table.texts)):
-                    said.append(f"{mute:,} of them have no word, and change nothing")
+                    warnings.append(f"{_counted(mute, 'text')} without a word changed nothing")
             if forget:
                 said.append(f"forgot {len(forget):,}")
             if catch_up:
@@ -116,6 +117,8 @@ def learn(
                 tagger.save(model)
             if journal:
                 compact_journal(model)
+        for line in warnings:
+            typer.echo(f"warning: {line}", err=True)
         if not quiet:
             seconds = time.perf_counter() - start
             typer.echo(

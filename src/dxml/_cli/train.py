@@ -27,6 +27,7 @@ from dxml._cli._tables import (
     TEXT,
     LabelTable,
     Reading,
+    outside,
 )
 from dxml.exceptions import ParameterError
 
@@ -200,7 +201,11 @@ def _train_tagger(
         table = reading.read_labelled(data, tagger.columns, timer)
         vocabulary = info.read(reading)
         found = check_table(table, near=False)
-        said = [*found.lines(), *info.report(vocabulary, table.labels or ())]
+        strange = outside(vocabulary, table.labels or (), info.path)
+        said = [*found.lines(), *info.remarks(vocabulary), *strange]
+        if quiet:
+            for line in (*found.warnings(), *strange):
+                typer.echo(f"warning: {line}", err=True)
         tagger.fit(
             table.texts,
             table.labels or (),

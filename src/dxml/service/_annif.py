@@ -128,20 +128,21 @@ def annif_routes(service: Service) -> APIRouter:
 def _project(service: Service) -> dict[str, Any]:
     """The model as Annif shows a project."""
     folder, served = service.engine.folder, service.engine.served
+    language, vocab_language = (each or UNKNOWN_LANGUAGE for each in served.languages)
     name = folder.resolve().name
     changed = datetime.fromtimestamp((folder / "config.json").stat().st_mtime, UTC)
     return {
         "project_id": name,
         "name": name,
-        "language": UNKNOWN_LANGUAGE,
+        "language": language,
         "backend": {"backend_id": "dxml"},
         "vocab": {
             "vocab_id": name,
-            "languages": [UNKNOWN_LANGUAGE],
+            "languages": [vocab_language],
             "size": len(served.names),
             "loaded": True,
         },
-        "vocab_language": UNKNOWN_LANGUAGE,
+        "vocab_language": vocab_language,
         "is_trained": True,
         "modification_time": changed.isoformat(),
     }

@@ -86,6 +86,11 @@ class Served(ABC):
         return 0
 
     @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """Of the points and of the labels' names; None where it is not known."""
+        return None, None
+
+    @property
     def frequency(self) -> npt.NDArray[np.int64]:
         """Points that carry each label."""
         return self.joint.label_frequency_
@@ -169,6 +174,12 @@ class ServedTagger(Served):
         """Number of the last entry of a journal that the saved model has applied; 0 for none."""
         known = self.tagger.applied_lessons
         return known.number if known is not None and known.journal == journal else 0
+
+    @cached_property
+    def languages(self) -> tuple[str | None, str | None]:
+        """Of the texts, and of the labels' names: that of the vocabulary, else of the texts."""
+        texts, known = self.tagger.language, self.tagger.thesaurus
+        return texts, (known.language if known is not None else None) or texts
 
     def check(self, points: Sequence[Point]) -> None:
         """Refuse features."""

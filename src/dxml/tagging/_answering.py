@@ -36,6 +36,7 @@ from dxml.tagging._thesaurus import (
     Thesaurus,
     close_name,
 )
+from dxml.text._languages import main_language
 from dxml.topk import TopK, default_top
 
 __all__ = ["Answering"]
@@ -60,6 +61,11 @@ class Answering(Classifying):
     def ids_(self) -> tuple[str, ...]:
         """The ids of the training texts, row by row."""
         return tuple(self._known.ids)
+
+    @property
+    def language(self) -> str | None:
+        """The code of the language of most training texts, told by their titles; None: not told."""
+        return main_language(self._known.titles)
 
     def name_of(self, column: int) -> str:
         """The name of one label."""

@@ -190,6 +190,7 @@ def _thesaurus(
         {of[concept.uri]: concept.notation for concept in concepts if concept.notation},
         tuple(f"{what}: {n:,}" for what, n in remarks.items() if n),
         dict(spoken.most_common()),
+        wanted[0],
     )
 
 

@@ -86,6 +86,8 @@ class Thesaurus:
         What was noticed when it was read; not kept with a model.
     languages : dict of str to int
         Preferred names of each language, where its file says; not kept either.
+    language : str
+        That of the names, such as "en"; empty where it is not known.
     """
 
     descriptions: Mapping[str, str]
@@ -95,6 +97,7 @@ class Thesaurus:
     notations: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = field(default=(), compare=False)
     languages: Mapping[str, int] = field(default_factory=dict, compare=False)
+    language: str = ""
 
     def __contains__(self, name: object) -> bool:
         return name in self.descriptions
@@ -210,6 +213,7 @@ class Thesaurus:
             alternatives,
             kept(self.uris),
             kept(self.notations),
+            language=self.language,
         )
 
     def without(self, label: str) -> Thesaurus:
@@ -230,6 +234,7 @@ class Thesaurus:
             kept(self.alternatives),
             kept(self.uris),
             kept(self.notations),
+            language=self.language,
         )
 
     def as_texts(self, rows: Iterable[Iterable[str]], few: int) -> dict[str, str]:
@@ -260,6 +265,8 @@ class Thesaurus:
         for what, ids in (("uris", self.uris), ("notations", self.notations)):
             if ids:
                 columns[what] = [ids.get(name, "") for name in self]
+        if self.language:
+            columns["language"] = [self.language]
         for what, strings in columns.items():
             packed, ends = pack_strings(strings)
             found |= {f"thesaurus.{what}": packed, f"thesaurus.{what}_ends": ends}
@@ -281,7 +288,10 @@ class Thesaurus:
             others = {k: v for k, v in _listed(arrays, "alternatives", names).items() if v}
         uris, notations = (_identifiers(arrays, what, names) for what in ("uris", "notations"))
         described = dict(zip(names, descriptions, strict=True))
-        return cls(described, parents, others, uris, notations)
+        language = "".join(
+            arrays.strings("thesaurus.language", 1) if "thesaurus.language" in arrays else ()
+        )
+        return cls(described, parents, others, uris, notations, language=language)
 
 
 def _counts(rows: Iterable[tuple[str, ...]]) -> npt.NDArray[np.int32]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def read_thesaurus(
             return read_skos(path, languages)
         if plain_suffix(path) == ".tsv" and _begins_with_uri(path):
             return _from_rows(_uri_lines(path, encoding), separator)
-    return _from_rows(_table_rows(source, encoding, languages), separator)
+    known = _from_rows(_table_rows(source, encoding, languages), separator)
+    return replace(known, language=languages[0]) if languages else known
 
 
 def _begins_with_uri(path: Path) -> bool:

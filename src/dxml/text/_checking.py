@@ -138,10 +138,7 @@ class TableCheck:
         yield f"{_counted(self.rows, 'row')}, {_counted(len(self.label_counts), 'label')}{mean}"
         if self.skipped:
             yield f"{_counted(self.skipped, 'bad row')} left out"
-        for places, what in ((self.no_text, "no text"), (self.no_labels, "no labels")):
-            if places:
-                has = "has" if len(places) == 1 else "have"
-                yield f"{_counted(len(places), 'row')} {has} {what}{self._which(places, named)}"
+        yield from self._empty(named)
         if self.repeated:
             n = len(self.repeated)
             told = f"{_counted(n, 'text')} repeat{'s' if n == 1 else ''} another"
@@ -170,6 +167,18 @@ class TableCheck:
             yield f"words a text: {middle:g} in the middle, from {low:,} to {high:,}"
         if self.overlap is not None:
             yield from self.overlap.lines(test)
+
+    def warnings(self) -> Iterator[str]:
+        """What is likely a mistake: rows without text or labels, labels that should be split."""
+        yield from self._empty(False)
+        if self.separator is not None:
+            yield str(self.separator)
+
+    def _empty(self, named: bool) -> Iterator[str]:
+        for places, what in ((self.no_text, "no text"), (self.no_labels, "no labels")):
+            if places:
+                has = "has" if len(places) == 1 else "have"
+                yield f"{_counted(len(places), 'row')} {has} {what}{self._which(places, named)}"
 
     def _which(self, places: Sequence[int], named: bool) -> str:
         if not named:

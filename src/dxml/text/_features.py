@@ -143,10 +143,7 @@ class TextFeatures(Estimator):
             kinds = [learn_terms(texts, cutter, self.min_df, stage) for cutter in cutters]
         counts = [counts for _, _, counts in kinds]
         if counts and not any(matrix.shape[1] for matrix in counts):
-            raise DataFormatError(
-                f"no word stands in {self.min_df} or more of the {len(texts)} texts. "
-                f"Lower {advise('min_df', 'it with --set min_df=1')}, or give more texts."
-            )
+            raise DataFormatError(self._no_columns(texts))
         self._vocabularies = [Vocabulary(terms) for terms, _, _ in kinds]
         self._places = None
         self.idf_ = np.concatenate([np.empty(0, np.float32), *(idf for _, idf, _ in kinds)])
@@ -326,6 +323,17 @@ class TextFeatures(Estimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "idf_"):
             raise not_fitted("this TextFeatures has not been fitted. Call fit(texts) first.")
+
+    def _no_columns(self, texts: Sequence[str]) -> str:
+        """Why no word of these texts is a column, and what to do."""
+        n = "1 text" if len(texts) == 1 else f"{len(texts):,} texts"
+        if not texts:
+            return "there are no texts to learn from. Give at least one."
+        if len(self.without_terms(texts)) == len(texts):
+            remedy = advise("Check the texts", "Check that --text names the column of the texts")
+            return f"there is no word of two or more letters or digits in the {n}. {remedy}."
+        lower = advise("Lower min_df", "Lower it with --set min_df=1")
+        return f"no word stands in {self.min_df} or more of the {n}. {lower}, or give more texts."
 
     def _check_kinds(self) -> None:
         if not self.tfidf and self.sentences is None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["UNKNOWN", "count_languages", "language_of"]
+__all__ = ["UNKNOWN", "count_languages", "language_of", "main_language"]
 
 UNKNOWN = "?"
 SAMPLE = 5_000  # texts that are looked at, evenly spaced
@@ -84,3 +84,12 @@ def count_languages(texts: Sequence[str]) -> dict[str, float]:
     some = [text for text in texts[::step] if _WORD.search(text[:LOOKED_AT])]
     counts = Counter(map(language_of, some))
     return {name: n / len(some) for name, n in counts.most_common()}
+
+
+def main_language(texts: Sequence[str]) -> str | None:
+    """The language of most texts whose language can be told; None where none can.
+
+    >>> main_language(["Fish soup", "The fish is in the sea"])
+    'en'
+    """
+    return next((name for name in count_languages(texts) if name != UNKNOWN), None)
