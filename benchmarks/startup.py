@@ -1,10 +1,12 @@
 """How long commands take from start to answer, and the memory: now, and in an earlier version.
 
-    python benchmarks/startup.py --model build/tags
+    python benchmarks/startup.py                      # the demo's model, by the earlier version
+    python benchmarks/startup.py --model build/tags   # a tagger that both versions can open
 
-Both versions run the same commands on the same model in turn; the least of several runs counts, as
-others on the machine only make it longer. Ratios are printed, and stored with the times in
-benchmarks/results/startup.json.
+Both versions run the same commands in turn, each on its own copy of the same model, which the
+earlier one has made: a later version opens it, the other way round it may not. The least of several
+runs counts, as others on the machine only make it longer. Ratios are printed, and stored with
+machine, versions and commits in benchmarks/results/startup.json.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,45 +31,75 @@ ROOT = Path(__file__).parents[1]
 BEFORE = "9c90d8e"
 PORT = free_port()
 TEXT = "liver enzymes of rats that were given ethanol"
-COMMANDS = {
-    "predict one text": ["predict", "one.jsonl", "-m", "{model}", "--text", "text"],
-    "explain": ["explain", TEXT, "-m", "{model}"],
-    "labels": ["labels", "-m", "{model}"],
-    "methods": ["methods"],
-    "error: no such model": ["predict", "one.jsonl", "-m", "nowhere"],
-    "error: no such file": ["predict", "nothing.jsonl", "-m", "{model}"],
+COMMANDS = {  # what, the exit status, and the words
+    "predict one text": (0, ["predict", "one.jsonl", "-m", "model", "--text", "text"]),
+    "explain": (0, ["explain", TEXT, "-m", "model"]),
+    "labels": (0, ["labels", "-m", "model"]),
+    "methods": (0, ["methods"]),
+    "error: no such model": (2, ["predict", "one.jsonl", "-m", "nowhere"]),
+    "error: no such file": (2, ["predict", "nothing.jsonl", "-m", "model"]),
 }
 Seen = dict[str, float]
 
 
-def measure(command: list[str], source: Path, folder: Path) -> Seen:
-    """Seconds by the clock and of CPU, and the largest memory in MB, of one command."""
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dxml", *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(source)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+def environment(source: Path) -> dict[str, str]:
+    """In which Python takes the package from this folder."""
+    return {**os.environ, "PYTHONPATH": str(source)}
+
+
+def train_demo(old: Path, folder: Path, n_generated: int | None) -> Path:
+    """The model of the demo of an earlier version."""
+    made = ["--folder", str(folder)] + (["--generated", str(n_generated)] if n_generated else [])
+    demo = [sys.executable, "examples/demo.py", *made]
+    subprocess.run(
+        demo, cwd=old, env=environment(old / "src"), stdout=subprocess.DEVNULL, check=True
     )
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - start
+    return folder / "model"
+
+
+def prepare(folder: Path, model: Path) -> Path:
+    """A folder to work in, with a copy of the model and a table of one text."""
+    shutil.copytree(model, folder / "model")
+    (folder / "one.jsonl").write_text(json.dumps({"text": TEXT}), "utf-8")
+    return folder
+
+
+def measure(command: list[str], wanted: int, source: Path, folder: Path) -> Seen:
+    """Seconds by the clock and of CPU, and the largest memory in MB, of one command.
+
+    A command that ends with another status than it should is an error: a refusal is quick.
+    """
+    with (folder / "said").open("w+", encoding="utf-8") as said:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dxml", *command],
+            cwd=folder,
+            env=environment(source),
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != wanted:
+            said.seek(0)
+            words = f"dxml {' '.join(command)} of {source} ended with {process.returncode}"
+            raise SystemExit(f"{words}, not {wanted}: {said.read().strip()}")
     return {"s": seconds, "cpu_s": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024}
 
 
-def measure_service(model: Path, source: Path, folder: Path) -> Seen:
+def measure_service(source: Path, folder: Path) -> Seen:
     """Of ``dxml serve``: seconds until its first answer, and the memory after 100 of them."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "dxml", "serve", "-m", str(model), "--port", str(PORT), "-q"],
+        [sys.executable, "-m", "dxml", "serve", "-m", "model", "--port", str(PORT), "-q"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(source)},
+        env=environment(source),
     )
     try:
         while not answers():
             if process.poll() is not None or time.perf_counter() - start > 120:
-                raise SystemExit("the service did not start")
+                raise SystemExit(f"the service of {source} did not start")
             time.sleep(0.02)
         seconds = time.perf_counter() - start
         for _ in range(99):
@@ -99,55 +133,106 @@ def least(runs: list[Seen]) -> Seen:
     return {name: round(min(run[name] for run in runs), 3) for name in runs[0]}
 
 
-def compare(model: Path, old: Path, n_runs: int) -> dict[str, Any]:
-    """Every command by both versions."""
-    sources = {"before": old / "src", "now": ROOT / "src"}
-    found: dict[str, Any] = {}
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "one.jsonl").write_text(json.dumps({"text": TEXT}), "utf-8")
-        for what, command in COMMANDS.items():
-            filled = [part.format(model=model) for part in command]
-            runs: dict[str, list[Seen]] = {which: [] for which in sources}
-            for turn in range(n_runs + 1):
-                for which, source in sources.items():
-                    seen = measure(filled, source, folder)
-                    if turn:  # the first run compiles and fills the caches
-                        runs[which].append(seen)
-            found[what] = {which: least(each) for which, each in runs.items()}
-        found["serve"] = {
-            which: least([measure_service(model, source, folder) for _ in range(n_runs)])
-            for which, source in sources.items()
-        }
+def in_turn(
+    look: Callable[[Path, Path], Seen], versions: dict[str, tuple[Path, Path]], n_runs: int
+) -> dict[str, Seen]:
+    """The least of several runs of each version, one after the other.
+
+    The first run compiles and fills the caches; it does not count.
+    """
+    runs: dict[str, list[Seen]] = {which: [] for which in versions}
+    for turn in range(n_runs + 1):
+        for which, (source, folder) in versions.items():
+            seen = look(source, folder)
+            if turn:
+                runs[which].append(seen)
+    return {which: least(each) for which, each in runs.items()}
+
+
+def compare(versions: dict[str, tuple[Path, Path]], n_runs: int) -> dict[str, dict[str, Seen]]:
+    """Every command by all versions, each with its source and its folder."""
+    found = {}
+    for what, (wanted, command) in COMMANDS.items():
+        found[what] = in_turn(
+            lambda source, folder, command=command, wanted=wanted: measure(  # type: ignore[misc]
+                command, wanted, source, folder
+            ),
+            versions,
+            n_runs,
+        )
+        print(".", end="", flush=True)
+    found["serve"] = in_turn(measure_service, versions, n_runs)
+    print()
     return found
 
 
-def show(found: dict[str, Any]) -> None:
-    print(f"{'':24}{'seconds':>22}{'CPU seconds':>22}{'MB':>22}")
-    for what, both in found.items():
-        cells = []
-        for name in ("s", "cpu_s", "mb"):
-            before, now = both["before"][name], both["now"][name]
-            cells.append(f"{before:9.4g} → {now:6.4g} ×{now / before:.2f}")
+def with_ratios(found: dict[str, dict[str, Seen]]) -> dict[str, Any]:
+    """Each command with what it takes now as a share of what it took before."""
+    return {
+        what: both
+        | {"ratio": {name: round(both["now"][name] / both["before"][name], 3) for name in UNITS}}
+        for what, both in found.items()
+    }
+
+
+UNITS = {"s": "seconds", "cpu_s": "CPU seconds", "mb": "MB"}
+
+
+def show(commands: dict[str, Any]) -> None:
+    print(f"{'':24}" + "".join(f"{unit:>22}" for unit in UNITS.values()))
+    for what, both in commands.items():
+        cells = [
+            f"{both['before'][name]:9.4g} → {both['now'][name]:6.4g} ×{both['ratio'][name]:.2f}"
+            for name in UNITS
+        ]
         print(f"{what:24}{''.join(cells)}")
+
+
+def where() -> dict[str, Any]:
+    """What it was measured with.
+
+    Only asked when all is measured: of a process Linux counts what its parent held, and this
+    imports torch.
+    """
+    from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+
+    return {
+        "commit": commit(),
+        "machine": machine_name(describe_machine()),
+        "versions": describe_versions(),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--model", type=Path, required=True, help="a tagger's folder")
+    parser.add_argument("--model", type=Path, help="a tagger's folder; else the demo's is made")
+    parser.add_argument("--generated", type=int, help="the demo's of N generated articles")
     parser.add_argument("--before", default=BEFORE, help="the commit to compare with")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/startup.json")
     given = parser.parse_args()
-    with checked_out(given.before) as old:
-        found = compare(given.model.resolve(), old, given.runs)
-    show(found)
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with checked_out(given.before) as old, TemporaryDirectory() as name:
+        work = Path(name)
+        made = given.model or train_demo(old, work / "demo", given.generated)
+        sources = {"before": old / "src", "now": ROOT / "src"}
+        versions = {
+            which: (source, prepare(work / which, made)) for which, source in sources.items()
+        }
+        model_mb = sum(file.stat().st_size for file in made.iterdir()) / 1e6
+        load = [round(load, 2) for load in os.getloadavg()]
+        commands = with_ratios(compare(versions, given.runs))
+    show(commands)
     stored = {
+        "command": " ".join(["python", *sys.argv]),
+        **where(),
+        "began": began,
         "before": given.before,
         "runs": given.runs,
-        "cores": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "commands": found,
+        "load": load,
+        "model": str(given.model or "that of the demo, trained by the version before"),
+        "model_mb": round(model_mb, 1),
+        "commands": commands,
     }
     given.output.write_text(json.dumps(stored, indent=2) + "\n", "utf-8")
 

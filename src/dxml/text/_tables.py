@@ -259,7 +259,7 @@ def read_blocks(
             named = named or _ID
             row = row.as_row(where, texts[0], None, named)
         if columns is None:
-            if done == 0 and id_if_there and id not in row and named != _ID:
+            if done == 0 and id_if_there and named not in row:
                 named = None
             columns = Cells(texts, None, named, listed=False)
         number = done + len(good) + problems.count
