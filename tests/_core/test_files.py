@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,37 @@ def test_a_failed_block_leaves_what_was_there(tmp_path: Path) -> None:
         beside.write_text("half")
         raise KeyboardInterrupt
     assert path.read_text() == "first" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    path, full = tmp_path / "file.txt", (errno.ENOSPC, "No space left on device")
+    for named in ((), (str(tmp_path / ".file.txt.0123456789ab.partial"),)):
+        with pytest.raises(OSError, match="No space") as stop, replacing(path):
+            raise OSError(*full, *named)
+        assert stop.value.filename == str(path)
+    with pytest.raises(OSError, match="No space") as stop, replacing_folder(path):
+        raise OSError(*full, "another")
+    assert stop.value.filename == "another"
+
+
+def test_an_old_folder_that_stays_is_named_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data"
+    path.mkdir()
+
+    def refused(folder: Path, **_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "inner name")
+
+    monkeypatch.setattr(shutil, "rmtree", refused)
+    with pytest.raises(OSError, match="Input/output error") as stop:
+        files.replace_folder(_folder(tmp_path / ".data.partial"), path)
+    assert stop.value.filename == str(tmp_path / ".data.partial")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_two_writers_do_not_meet(tmp_path: Path) -> None:

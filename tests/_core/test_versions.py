@@ -47,6 +47,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
+def test_a_version_that_a_failing_disk_left_goes_with_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version cannot be removed either; what is told is what happened first."""
+
+    def refused(version: Path) -> None:
+        raise OSError(30, "Read-only file system", str(version))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "_remove", refused)
+        with pytest.raises(OSError, match="No space left"), keeping(folder, "made 2"):
+            raise OSError(28, "No space left on device")
+    assert len(list_versions(folder)) == 1
+    step(folder, 3)
+    assert [each.note for each in list_versions(folder)] == ["made 3"]
+    assert state(folder) == (3, 3.0, LARGE[-1])
+
+
 def test_versions_are_kept_and_given_back(folder: Path) -> None:
     for n in (2, 3, 4):
         step(folder, n)

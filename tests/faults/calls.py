@@ -36,8 +36,10 @@ class Calls:
         self.at, self.what, self.count = at, what, 0
         self.names: list[str] = []
 
-    def meet(self, name: str, before_dying: Callable[[], object] = lambda: None) -> None:
-        """One more call; it may not return."""
+    def meet(
+        self, name: str, path: Any = None, before_dying: Callable[[], object] = lambda: None
+    ) -> None:
+        """One more call; it may not return. Errors of the system name the path, if there is one."""
         self.count += 1
         self.names.append(name)
         if not self.at or self.count < self.at:
@@ -47,7 +49,8 @@ class Calls:
             os.kill(os.getpid(), signal.SIGKILL)
         if self.count == self.at or name not in ("unlink", "rmdir"):
             number = ERRORS[self.what]
-            raise OSError(number, os.strerror(number))
+            named = (os.fspath(path),) if isinstance(path, str | os.PathLike) else ()
+            raise OSError(number, os.strerror(number), *named)
 
     def install(self) -> None:
         """Replace the functions; there is no way back, so do it in a process that ends."""
@@ -57,14 +60,14 @@ class Calls:
 
         def os_open(path: Any, flags: int, *rest: Any, **named: Any) -> int:
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-                self.meet("open")
+                self.meet("open", path)
             return real_os_open(path, flags, *rest, **named)
 
         def opened(file: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:
             if not set(mode) & set("wax+"):
                 return real_open(file, mode, *rest, **named)
             if not isinstance(file, int):
-                self.meet("open")
+                self.meet("open", file)
             return _Written(real_open(file, mode, *rest, **named), self)
 
         def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
@@ -77,7 +80,7 @@ class Calls:
 
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            self.meet(name)
+            self.meet(name, *arguments[:1])
             return function(*arguments, **named)
 
         return call
@@ -111,7 +114,7 @@ class _Written:
             self._file.write(data[: len(data) // 2])
             self._file.flush()
 
-        self._calls.meet("write", half)
+        self._calls.meet("write", before_dying=half)
         return self._file.write(data)
 
     def __enter__(self) -> _Written:

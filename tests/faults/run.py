@@ -4,11 +4,12 @@ For each scenario: it is done once undisturbed and its calls that change files a
 is done anew, disturbed, from the same state before
 
 - at every call: the process is killed, or the disk is full, has an error or is read-only from then;
-- at random: at a random call, or after a random time, the process is killed.
+- at random: the same at a random call, or the process is killed after a random time.
 
-Afterwards everything must load and be what it was before or what it should become; what a program
-said to be done must be there; and when it is done again, it must come out right and nothing that
-was left by the disturbed one may be there. The exit code is 1 where one of these does not hold.
+A command that meets such a disk must end with exit code 2 and one sentence. Afterwards everything
+must load and be what it was before or what it should become; what a program said to be done must
+be there; and when it is done again, it must come out right and nothing that was left by the
+disturbed one may be there. The exit code is 1 where one of these does not hold.
 
     python -m tests.faults.run --random 500 --output benchmarks/results/faults.json
 """
@@ -37,7 +38,8 @@ from typing import Any
 from tests.fuzz.record import add, started
 
 from .calls import ERRORS, Calls
-from .scenarios import SCENARIOS, Scenario, left_over
+from .scenario import Scenario, left_over
+from .scenarios import SCENARIOS
 
 LIMIT = 300  # seconds that a process may take
 ALONE = {  # so that a process that has computed may be forked
@@ -184,7 +186,10 @@ def main() -> int:
     parser.add_argument(
         "--every", action="append", choices=(*SCENARIOS, "none"), help="at every call of these"
     )
-    parser.add_argument("--random", type=int, default=500, help="kills at random, in all")
+    parser.add_argument(
+        "--what", action="append", choices=("kill", *ERRORS), help="every kind without it"
+    )
+    parser.add_argument("--random", type=int, default=500, help="faults at random, in all")
     parser.add_argument("--seconds", type=float, default=3600, help="stop earlier, after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
@@ -194,6 +199,7 @@ def main() -> int:
     run = started("make faults", began=began, seed=given.seed, scenarios={})
     end, start = time.monotonic() + given.seconds, time.monotonic()
     rng, tally, names = random.Random(given.seed), Tally(), given.only or list(SCENARIOS)
+    kinds = given.what or ["kill", *ERRORS]
 
     def store() -> None:
         run["seconds"] = round(time.monotonic() - start)
@@ -210,7 +216,7 @@ def main() -> int:
                 "random": 0,
             }
         every = [each for each in made if each.name in (given.every or SCENARIOS)]
-        for what, each in itertools.product(("kill", *ERRORS), every):  # all kills come first
+        for what, each in itertools.product(kinds, every):  # all kills come first
             for at in range(1, len(each.names) + 1):
                 if time.monotonic() < end:
                     each.disturb(Calls(at, what))
@@ -220,8 +226,9 @@ def main() -> int:
             if time.monotonic() > end:
                 break
             each = made[number % len(made)]
-            if rng.random() < 0.5:
-                each.disturb(Calls(rng.randrange(1, len(each.names) + 1)))
+            what = rng.choice(kinds)
+            if what != "kill" or rng.random() < 0.5:
+                each.disturb(Calls(rng.randrange(1, len(each.names) + 1), what))
             else:
                 each.disturb(None, rng.uniform(0, each.seconds))
             run["scenarios"][each.name]["random"] += 1

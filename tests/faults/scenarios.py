@@ -8,28 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dxml._core.storage import CONFIG, read_config
 from dxml.exceptions import DxmlError
-from dxml.tagging._journal import JOURNAL
 
-TEXTS = [
-    f"{a} {b} in the {c}"
-    for a in ("fish", "salt", "soup")
-    for b in ("boils", "swims", "waits")
-    for c in ("sea", "pot", "shop", "sun")
-]
-LESSON = ["a whale sings in the sea", "a whale waits"]
-LEFT = re.compile(r".*\.partial|\.tmp.{6}|.*-journal")
+from .scenario import Scenario, command
+from .taggers import LESSON, one_tagger, ranked, two_taggers
+from .trainings import TRAININGS
+
 SPEC = """
 name = "faults"
 description = "a run that is disturbed"
@@ -40,73 +30,6 @@ processes = false
 datasets = ["planted:n_samples=60,n_features=30,n_labels=5"]
 methods = ["knn", "leml"]
 """
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Something that writes.
-
-    Parameters
-    ----------
-    begin : callable
-        Makes the state before, in an empty folder.
-    act : callable
-        What is disturbed.
-    state : callable
-        What a user finds there, by name, each to be compared; it raises where one is not whole.
-    settled : tuple of str, optional
-        Names of what is the same when it is done twice as when it is done once; all, without it.
-    """
-
-    begin: Callable[[Path], None]
-    act: Callable[[Path], None]
-    state: Callable[[Path], dict[str, Any]]
-    settled: tuple[str, ...] | None = None
-
-
-def left_over(folder: Path) -> list[str]:
-    """Files that nobody needs: half-written ones, and arrays of no model."""
-    found = [str(path.relative_to(folder)) for path in folder.rglob("*") if LEFT.match(path.name)]
-    for config in folder.glob(f"*/{CONFIG}"):
-        known = {CONFIG, "README.md", ".lock", "versions", JOURNAL}
-        known.add(read_config(config.parent)["arrays"]["file"])
-        names = {path.name for path in config.parent.iterdir()}
-        found += [f"{config.parent.name}/{name}" for name in names - known]
-    return sorted(set(found))
-
-
-def _labels(number: int) -> list[list[str]]:
-    words = [text.split() for text in TEXTS]
-    return [[word[0], word[-1]] if number else [word[-1]] for word in words]
-
-
-def _tagger(number: int) -> Any:
-    from dxml.tagging._tagger import Columns, TextTagger
-
-    ids = [f"t{at}" for at in range(len(TEXTS))]
-    tagger = TextTagger(min_df=1, width=0).fit(TEXTS, _labels(number), ids=ids)
-    tagger.columns = Columns(("text",), "labels", "id")
-    return tagger
-
-
-def _ranked(folder: Path) -> dict[str, Any]:
-    """What a tagger answers, in full; nothing where there is no model."""
-    from dxml.tagging._tagger import TextTagger
-
-    if not (folder / "model" / CONFIG).exists():
-        return {}
-    tagger = TextTagger.load(folder / "model")
-    found = repr(tagger.tag([*TEXTS[::7], LESSON[0]], top=4))
-    return {"model": [sorted(tagger.ids_), found], "ids": sorted(tagger.ids_)}
-
-
-def _one_tagger(folder: Path) -> None:
-    _tagger(0).save(folder / "model")
-
-
-def _two_taggers(folder: Path) -> None:
-    _one_tagger(folder)
-    _tagger(1).save(folder / "other")
 
 
 def _save(folder: Path) -> None:
@@ -125,32 +48,7 @@ def _learn(folder: Path) -> None:
     ]
     lines = "\n".join(json.dumps(row) for row in table)
     (folder / "lesson.jsonl").write_text(lines)
-    _command("learn", folder / "lesson.jsonl", "--model", folder / "model", "--quiet")
-
-
-def _command(*words: object) -> None:
-    """A command as typed, in this process."""
-    from dxml._cli import main
-
-    sys.argv = ["dxml", *map(str, words)]
-    try:
-        main()
-    except SystemExit as stop:
-        if stop.code:
-            raise OSError(f"exit code {stop.code}") from stop
-
-
-def _table(folder: Path) -> None:
-    rows = zip(TEXTS, _labels(1), strict=True)
-    lines = (json.dumps({"text": text, "labels": labels}) for text, labels in rows)
-    (folder / "texts.jsonl").write_text("\n".join(lines))
-
-
-def _train(folder: Path) -> None:
-    _command(
-        *("train", folder / "texts.jsonl", "--text", "text", "--labels", "labels"),
-        *("--model", folder / "model", "--quiet"),
-    )
+    command("learn", folder / "lesson.jsonl", "--model", folder / "model", "--quiet")
 
 
 DATA = ("data.dxml", "data.txt.gz")
@@ -167,7 +65,7 @@ def _two_data_sets(folder: Path) -> None:
 
 def _convert(folder: Path) -> None:
     for name in DATA:
-        _command("data", "convert", folder / "new.txt", folder / name)
+        command("data", "convert", folder / "new.txt", folder / name)
 
 
 def _data(folder: Path) -> dict[str, Any]:
@@ -186,7 +84,7 @@ def _spec(folder: Path) -> None:
 
 
 def _bench(folder: Path) -> None:
-    _command("bench", "run", folder / "faults.toml", "--results", folder / "results", "--quiet")
+    command("bench", "run", folder / "faults.toml", "--results", folder / "results", "--quiet")
 
 
 def _results(folder: Path) -> dict[str, Any]:
@@ -253,10 +151,10 @@ def _taught(folder: Path) -> dict[str, Any]:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "save": Scenario(_two_taggers, _save, _ranked),
-    "learn": Scenario(_one_tagger, _learn, _ranked, settled=("ids",)),
-    "train": Scenario(_table, _train, _ranked),
+    "save": Scenario(two_taggers, _save, ranked),
+    "learn": Scenario(one_tagger, _learn, ranked, settled=("ids",)),
+    **TRAININGS,
     "convert": Scenario(_two_data_sets, _convert, _data),
     "bench": Scenario(_spec, _bench, _results),
-    "service": Scenario(_one_tagger, _serve, _taught),
+    "service": Scenario(one_tagger, _serve, _taught),
 }

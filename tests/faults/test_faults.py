@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .calls import ERRORS
+from .scenario import sentence
 from .scenarios import ANSWERED, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +136,7 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("folder.joinpath('x').write_text('new half')", "x is neither old nor new"),
         ("folder.joinpath('y.partial').touch()", "then left over: ['y.partial']"),
+        ("folder.joinpath('new').mkdir(exist_ok=True)", "no OSError, but"),
     ],
 )
 def test_planted_mistakes_are_found(tmp_path: Path, what: str, said: str) -> None:
@@ -142,7 +144,10 @@ def test_planted_mistakes_are_found(tmp_path: Path, what: str, said: str) -> Non
 def begin(folder):
     folder.joinpath("x").write_text("old")
 def act(folder):
-    {what}
+    try:
+        {what}
+    except OSError as error:
+        raise KeyError("a traceback") from error
     folder.joinpath("x").unlink()
     folder.joinpath("x").write_text("new")
 def state(folder):
@@ -152,9 +157,43 @@ tally = Tally()
 disturbed = Disturbed("planted", Scenario(begin, act, state), Path(sys.argv[1]), tally)
 for at in range(1, len(disturbed.names) + 1):
     disturbed.disturb(Calls(at))
+disturbed.disturb(Calls(1, "full disk"))
 """
     done = run(body, tmp_path)
     assert said in done.stdout, done.stderr
+
+
+def test_a_command_that_fails_says_one_sentence_last() -> None:
+    said = "error: home/m: No space left on device"
+    assert sentence(2, f"the state is in m.partial: go on with --resume\n{said}\n") == said
+    for code, other in [(1, said), (2, ""), (2, f"{said}\n{said}"), (2, f"{said}\nand more")]:
+        with pytest.raises(RuntimeError, match="not one sentence"):
+            sentence(code, other)
+    with pytest.raises(RuntimeError, match="not one sentence"):
+        sentence(2, f"Traceback (most recent call last):\n{said}")
+    with pytest.raises(RuntimeError, match="not said where"):
+        sentence(2, "error: No space left on device")
+
+
+def test_commands_whose_disk_fails(tmp_path: Path) -> None:
+    """Some calls of a conversion and of a training with checkpoints; `make faults` has all."""
+    body = """
+import os
+from tests.faults.calls import ERRORS
+from tests.faults.run import ALONE
+from tests.faults.scenarios import SCENARIOS
+os.environ |= ALONE
+tally = Tally()
+for name in ("convert", "stages"):
+    disturbed = Disturbed(name, SCENARIOS[name], Path(sys.argv[1]) / name, tally)
+    for number in range(6):
+        at = 1 + number * (len(disturbed.names) - 1) // 5
+        disturbed.disturb(Calls(at, list(ERRORS)[number % 3]))
+print(dict(tally.tried), len(tally.problems))
+"""
+    done = run(body, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"{dict.fromkeys(ERRORS, 4)} 0", done.stdout
 
 
 def test_a_save_that_is_disturbed_at_every_call(tmp_path: Path) -> None:

@@ -16,10 +16,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["cache_directory", "replace_folder", "replace_text", "replacing", "replacing_folder"]
+__all__ = [
+    "cache_directory",
+    "naming",
+    "replace_folder",
+    "replace_text",
+    "replacing",
+    "replacing_folder",
+]
 
 _HERE = -100  # AT_FDCWD
 _EXCHANGE = 2  # RENAME_EXCHANGE
+PARTIAL = ".partial"
 
 
 def cache_directory() -> Path:
@@ -31,13 +39,24 @@ def cache_directory() -> Path:
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the disk that names no file, as a full one does not, or one beside names this."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and str(error.filename or PARTIAL).endswith(PARTIAL):
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to; it takes `path`'s place when the block ends well.
 
     Its folder is made where it is missing. Two writers at once do not meet: each has a name of its
     own, and the last one stays.
     """
-    with _beside(path, lambda new: new.touch(exist_ok=False)) as beside:
+    with naming(path), _beside(path, lambda new: new.touch(exist_ok=False)) as beside:
         yield beside
         os.replace(beside, path)
 
@@ -45,7 +64,7 @@ def replacing(path: Path) -> Iterator[Path]:
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """As `replacing`, for a folder; the one that was there goes as a whole."""
-    with _beside(path, Path.mkdir) as beside:
+    with naming(path), _beside(path, Path.mkdir) as beside:
         yield beside
         replace_folder(beside, path)
 
@@ -65,7 +84,11 @@ def replace_folder(new: Path, path: Path) -> None:
         os.rename(path, aside)
         os.rename(new, path)
         new = aside
-    shutil.rmtree(new)
+    try:
+        shutil.rmtree(new)
+    except OSError as error:
+        error.filename = str(new)  # not a name within it
+        raise
 
 
 def _exchange(one: Path, other: Path) -> None:

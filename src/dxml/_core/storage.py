@@ -33,6 +33,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import HELP, Arrays
 from dxml._core.checked import is_marked, mark_of
+from dxml._core.files import naming
 from dxml._core.locking import LOCK, folder_lock
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
@@ -75,17 +76,12 @@ def write_folder(
 
 
 def _write(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    try:
-        name = f"arrays-{secrets.token_hex(6)}.safetensors"
-        with on_disk(folder / name) as file:
-            written = write_tensors(file, arrays)
-        described = {"format": FORMAT, **config, "arrays": {"file": name, **written}}
-        with on_disk(folder / CONFIG) as file:
-            file.write(sealed(described))
-    except OSError as error:
-        if error.errno is not None:
-            error.filename = str(folder)  # a full disk names no file
-        raise
+    name = f"arrays-{secrets.token_hex(6)}.safetensors"
+    with on_disk(folder / name) as file:
+        written = write_tensors(file, arrays)
+    described = {"format": FORMAT, **config, "arrays": {"file": name, **written}}
+    with on_disk(folder / CONFIG) as file:
+        file.write(sealed(described))
     for pattern in _STALE:
         for stale in folder.glob(pattern):
             if stale.name != name:
@@ -110,16 +106,17 @@ def on_disk(path: Path) -> Iterator[BinaryIO]:
     """A new file beside `path`, which takes its place when all is written and on the disk."""
     partial = path.with_name(f"{path.name}.{secrets.token_hex(6)}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(partial, flags, 0o666), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        _flush(path.parent)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with naming(path.parent):
+        try:
+            with open(os.open(partial, flags, 0o666), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+            _flush(path.parent)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
 
 def _flush(folder: Path) -> None:

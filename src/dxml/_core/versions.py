@@ -20,7 +20,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,8 @@ def keeping(folder: str | Path, note: str, most: int = KEPT) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            _remove(made)
+            with suppress(OSError):  # of a disk that fails; else this would be told, and not that
+                _remove(made)
             raise
         _share(folder, before)
         for old in _folders(folder)[:-most]:
@@ -168,7 +169,10 @@ def _make(folder: Path, note: str) -> Path:
 
 
 def _clean(folder: Path) -> None:
-    """Remove what programs that were killed have left."""
+    """Remove what programs have left that were killed, or whose disk failed."""
+    for path in _folders(folder):
+        if _config(path) == _config(folder):  # kept for a replacement that was not done
+            _remove(path)
     kept = _folders(folder)
     for path in (folder / VERSIONS).glob("*"):
         if path.is_dir() and path not in kept:
@@ -180,6 +184,10 @@ def _clean(folder: Path) -> None:
         for path in version.iterdir():
             if path.name not in known:
                 path.unlink()
+
+
+def _config(path: Path) -> bytes:
+    return (path / CONFIG).read_bytes() if (path / CONFIG).is_file() else str(path).encode()
 
 
 def _remove(version: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dxml._core.files import replace_folder, replace_text
+from dxml._core.files import naming, replace_folder, replace_text
 from dxml.bench._spec import Run, known_parameters
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
@@ -101,13 +101,14 @@ class Store:
     def put(self, run: Run, record: dict[str, Any], ranking: TopK | None) -> Stored:
         """Store a result in one step, in place of any earlier one."""
         partial, folder = self.partial(run), self.folder(run)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        if ranking is not None:
-            np.savez(partial / "ranking.npz", indices=ranking.indices, scores=ranking.scores)
         full = {"format": FORMAT, "run": run.as_dict(), **record}
-        write_json(partial / "result.json", full)
-        replace_folder(partial, folder)
+        with naming(folder):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            if ranking is not None:
+                np.savez(partial / "ranking.npz", indices=ranking.indices, scores=ranking.scores)
+            write_json(partial / "result.json", full)
+            replace_folder(partial, folder)
         return Stored(run, folder, full)
 
     def discard_partial(self, run: Run) -> None:
