@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from dxml._core.packed import Packed
 from dxml._core.precision import Precision, pack_sparse
 from dxml._core.threads import threads
-from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree, tree_signs
+from dxml._learners.label_trees import LabelTree, fit_tree, tree_signs
 from dxml._learners.linear_training import fit_linear
+from dxml._learners.tree_shape import TreeShape, grow_tree
 from dxml.data import Dataset, make_planted
 
 HAND = TreeShape(np.array([-1, 0, 0, 1, 1], np.int32), np.array([3, 4, 2, -1, 2], np.int32))
@@ -40,48 +41,6 @@ def ways(shape: TreeShape) -> list[list[int]]:
             leaf = int(shape.parents[leaf])
         found.append(way)
     return found
-
-
-def test_halves_are_even_and_leaves_small(data: Dataset) -> None:
-    shape = grown(data)
-    inside = [[label for label, way in enumerate(ways(shape)) if node in way] for node in range(9)]
-    for node in range(shape.n_nodes):
-        children = np.flatnonzero(shape.parents == node)
-        assert (children > node).all() and len(children) in (0, 2)
-        size = sum(node in way for way in ways(shape))
-        if len(children):
-            left, right = (sum(child in way for way in ways(shape)) for child in children)
-            assert size >= 4 and left + right == size and abs(left - right) <= 1
-        else:
-            assert 0 < size < 4
-    assert shape.parents[0] == -1 and sorted(inside[0]) == list(range(21))
-
-
-def test_like_labels_stay_together() -> None:
-    """Labels 0 to 3 have one set of features, 4 to 7 another."""
-    rng = np.random.default_rng(0)
-    group = np.arange(200) % 2
-    X = rng.random((200, 20)) * (np.arange(20) // 10 == group[:, None])
-    Y = np.zeros((200, 8), bool)
-    Y[np.arange(200), 4 * group + rng.integers(4, size=200)] = True
-    features, labels = sp.csr_matrix(X, dtype=np.float32), sp.csr_matrix(Y)
-    for seed in range(5):
-        shape = grow_tree(features, labels, np.random.default_rng(seed), leaf=5)
-        assert shape.n_nodes == 3
-        assert len(set(shape.leaves[:4])) == len(set(shape.leaves[4:])) == 1
-        assert shape.leaves[0] != shape.leaves[7]
-
-
-def test_another_seed_another_tree(data: Dataset) -> None:
-    first, again, other = grown(data), grown(data), grown(data, seed=1)
-    assert np.array_equal(first.leaves, again.leaves)
-    assert not np.array_equal(first.leaves, other.leaves)
-
-
-def test_a_label_on_no_point_has_no_leaf(data: Dataset) -> None:
-    Y = sp.csr_matrix(data.Y.toarray() & (np.arange(21) != 5))
-    shape = grow_tree(data.X, Y, np.random.default_rng(0), 4)
-    assert shape.leaves[5] == -1 and (np.delete(shape.leaves, 5) > 0).all()
 
 
 @pytest.mark.parametrize("shape", ["by hand", "grown"])

@@ -1,9 +1,9 @@
 """A tree over the labels with linear classifiers, after Parabel (Prabhu et al., WWW 2018).
 
-The labels of a node are split into two halves of like labels, by balanced 2-means over the mean
-points of the labels, until fewer than `LEAF` are left. Every node has a classifier that tells its
-points from the other points of its parent, and every label one that tells its points from the
-others of its leaf. With m = wᵀx + b of a classifier, the score of a label is
+The labels of a node are split into two halves of like labels (`dxml._learners.tree_shape`). Every
+node has a classifier that tells its points from the other points of its parent, and every label one
+that tells its points from the others of its leaf. With m = wᵀx + b of a classifier, the score of a
+label is
 
     − Σ max(0, 1 − m)²
 
@@ -30,129 +30,16 @@ from dxml._core.sparse import ranges, stored, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 from dxml._learners.linear_training import fit_linear
-from dxml._neighbors.cosine import unit_rows
+from dxml._learners.tree_shape import TreeShape
 from dxml.progress import SILENT, Progress
 
-__all__ = ["LEAF", "LabelTree", "TreeShape", "fit_tree", "grow_tree", "tree_signs"]
+__all__ = ["LabelTree", "fit_tree", "tree_signs"]
 
-LEAF = 10  # a node of fewer labels is not split
-SMALL = 0.02  # weights of a label's mean point, of length 1, below which it is split without them
-ROUNDS = 10  # of 2-means, at most
-GAIN = 1e-4  # relative gain of a round from which on another is made
 C = 1.0  # weight of the classifiers' loss
 PRUNE = 0.1  # their weights smaller than this are dropped
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class TreeShape:
-    """Which labels belong together.
-
-    Attributes
-    ----------
-    parents : int32 array of shape (n_nodes,)
-        Node 0 is the root and has -1; a parent comes before its children.
-    leaves : int32 array of shape (n_labels,)
-        The leaf of each label; -1 of a label that no point carries.
-    """
-
-    parents: Ids
-    leaves: Ids
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.parents)
-
-    @property
-    def n_labels(self) -> int:
-        return len(self.leaves)
-
-
-def grow_tree(
-    X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator, leaf: int = LEAF
-) -> TreeShape:
-    """Split the labels that points carry, again and again.
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_samples, n_features), float32
-    Y : csr_matrix of shape (n_samples, n_labels), bool
-    rng : Generator
-        Chooses the two labels that a split begins with.
-    leaf : int
-        A node of fewer labels is not split; at least 2.
-    """
-    means = unit_rows(sp.csr_matrix(Y.T.astype(np.float32) @ X))
-    means.data[np.abs(means.data) < SMALL] = 0
-    means.eliminate_zeros()
-    leaves = np.full(Y.shape[1], -1, dtype=np.int32)
-    parents = [-1]
-    sums = np.zeros((2, X.shape[1]), dtype=np.float32)
-    waiting = [(0, np.unique(Y.indices).astype(np.int64))]
-    while waiting:
-        node, labels = waiting.pop()
-        if len(labels) < leaf:
-            leaves[labels] = node
-            continue
-        first = rng.choice(len(labels), 2, replace=False)
-        right = _halved(means.indptr, means.indices, means.data, labels, first, sums)
-        for half in (labels[~right], labels[right]):
-            waiting.append((len(parents), half))
-            parents.append(node)
-    return TreeShape(np.array(parents, dtype=np.int32), leaves)
-
-
-@compiled()
-def _halved(starts, features, data, labels, first, sums):  # type: ignore[no-untyped-def]
-    """Which labels are in the second half; `sums` is 0 before and after."""
-    m = labels.shape[0]
-    right = np.zeros(m, dtype=np.bool_)
-    likes = np.empty(m, dtype=np.float32)
-    for half in range(2):
-        label = labels[first[half]]
-        for p in stored(starts, label):
-            sums[half, features[p]] += data[p]
-    scale = np.ones(2, dtype=np.float32)
-    best = np.float64(0)
-    for turn in range(ROUNDS):
-        for j in range(m):
-            like = np.float32(0)
-            for p in stored(starts, labels[j]):
-                at = features[p]
-                like += data[p] * (scale[1] * sums[1, at] - scale[0] * sums[0, at])
-            likes[j] = like
-        order = np.argsort(likes, kind="mergesort")
-        quality = np.float64(0)
-        for place in range(m):
-            right[order[place]] = place >= (m + 1) // 2
-            quality += likes[order[place]] if right[order[place]] else -likes[order[place]]
-        _clear(starts, features, labels, sums)
-        if turn and quality <= best * (1 + GAIN):
-            break
-        best = quality
-        squares = np.zeros(2, dtype=np.float64)
-        for j in range(m):
-            half = int(right[j])
-            for p in stored(starts, labels[j]):
-                sums[half, features[p]] += data[p]
-        for j in range(m):
-            half = int(right[j])
-            for p in stored(starts, labels[j]):
-                squares[half] += data[p] * sums[half, features[p]]
-        for half in range(2):
-            scale[half] = 1 / np.sqrt(max(squares[half], 1e-12))
-    _clear(starts, features, labels, sums)
-    return right
-
-
-@compiled()
-def _clear(starts, features, labels, sums):  # type: ignore[no-untyped-def]
-    for label in labels:
-        for p in stored(starts, label):
-            sums[0, features[p]] = 0
-            sums[1, features[p]] = 0
 
 
 def tree_signs(Y: sp.csr_matrix, shape: TreeShape) -> sp.csr_matrix:

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, whole
 from dxml._core.packed import Packed, as_csr
 from dxml._core.precision import Precision, pack_sparse
-from dxml._learners.label_trees import LabelTree, TreeShape, fit_tree, grow_tree
+from dxml._learners.label_trees import LabelTree, fit_tree
+from dxml._learners.tree_shape import TreeShape, grow_tree
 from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
