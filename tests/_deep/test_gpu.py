@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -29,11 +30,17 @@ SHORT = replace(TINY, shortlist=True, random=4, own=2)
 @contextmanager
 def no_waiting() -> Iterator[None]:
     """Inside, whatever makes the host wait for the GPU is an error."""
-    torch.cuda.set_sync_debug_mode("error")
+    _debug("error")
     try:
         yield
     finally:
-        torch.cuda.set_sync_debug_mode("default")
+        _debug("default")
+
+
+def _debug(mode: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the mode is a prototype
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 @pytest.mark.parametrize("settings", [TINY, SHORT])

@@ -97,6 +97,12 @@ def test_a_gpu_without_work_does_not_count(store: Store, put: Callable[..., Stor
     assert one["devices"] == ["cuda"] and other["devices"] == ["cpu"]
     stored_before = other | {"devices": ["cuda"]}  # summaries that were written without a look
     assert Row("x", stored_before).devices == ["cpu"] and Row("x", one).devices == ["cuda"]
+    searched = Run(PLANTED, 3, "joint", (), 0)
+    took = {"peak": 2, "before_fit": 1, "gpu_peak": 8_000_000}
+    put(searched, [[2]], stages={"neighbours": 1.0}, memory=took, **of)
+    [row] = summarise(experiment(plan(searched)), store)["rows"]
+    assert row["devices"] == ["cuda"] and row["gpu_bytes"]["mean"] == 8_000_000
+    assert Row("x", row).devices == ["cuda"]
     assert equipment(Row("x", one)) == "2 threads of 16 cores, G"
     assert equipment(Row("x", stored_before)) == "2 threads of 16 cores"
 

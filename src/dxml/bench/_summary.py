@@ -103,6 +103,7 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
         "stages": _spreads([record["stages"] for record in records]),
         "ms_per_point": _spread(record["ms_per_point"] for record in records),
         "peak_bytes": _spread(record["memory"]["peak"] for record in records),
+        "gpu_bytes": _spread(record["memory"].get("gpu_peak") for record in records),
         "model_bytes": _spread(record["model_bytes"] for record in records),
         "chosen": _chosen(records),
         "machines": sorted({machine_name(record["machine"]) for record in records}),
@@ -114,11 +115,12 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
 
 
 def _device(record: dict[str, Any]) -> str:
-    """Where it was computed: without a device parameter, or a stage for a GPU, on the CPU."""
+    """The CPU where a run took no memory of a GPU and has no stage for one, else what was asked for."""
     asked = record["parameters"].get("device", "cpu")
     if asked == "auto":
         asked = "cuda" if record["machine"].get("gpu") else "cpu"
-    return str(asked) if _may_use_gpu(record["stages"]) else "cpu"
+    used = record["memory"].get("gpu_peak") or _may_use_gpu(record["stages"])
+    return str(asked) if used else "cpu"
 
 
 def _may_use_gpu(stages: Iterable[str]) -> bool:
@@ -186,7 +188,8 @@ class Row:
     def devices(self) -> list[str]:
         """What computed; a GPU that was there but had nothing to do does not count."""
         found: list[str] = self.values["devices"]
-        return found if _may_use_gpu(self.values["stages"]) else ["cpu"][: len(found)]
+        used = self.values.get("gpu_bytes") or _may_use_gpu(self.values["stages"])
+        return found if used else ["cpu"][: len(found)]
 
     @property
     def measured(self) -> bool:

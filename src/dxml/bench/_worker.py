@@ -128,6 +128,7 @@ def _measure(run: Run, store: Store, settings: Settings) -> tuple[dict[str, Any]
     timer = StageTimer()
     if settings.warm_up:
         _warm_up(run, settings.device)
+        _forget_gpu_peak()
     with timer.stage("read"):
         train, test = load_parts(run.dataset, run.split, run.part)
     model = _estimator(run, settings.device)
@@ -190,6 +191,12 @@ def _chosen(model: Classifier) -> dict[str, Any]:
             if isinstance(value, bool | int | float | str):
                 found[name] = value
     return found
+
+
+def _forget_gpu_peak() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
 
 
 def _gpu_peak() -> int | None:
