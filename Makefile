@@ -161,6 +161,16 @@ sdist-test: $(READY)  ## build sdist and wheel, install the sdist into a fresh e
 	build/sdist/venv/bin/python -m pip install --quiet -c constraints.txt "$$(ls build/sdist/dxml-*.tar.gz)[dev]"
 	cd build/sdist/source && ../venv/bin/python -m pytest -q $(SDIST_TESTS)
 
+wheel-test: $(READY)  ## the short form: the wheel that the sdist gives in a folder of its own, the same tests with it
+	rm -rf build/wheel && mkdir -p build/wheel/source
+	$(BIN)/python -m pip install --quiet -c constraints.txt build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build --outdir build/wheel
+	tar -xzf build/wheel/dxml-*.tar.gz -C build/wheel/source --strip-components 1
+	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel/site build/wheel/dxml-*.whl
+	cd build/wheel/source && export PYTHONPATH=$(CURDIR)/build/wheel/site && \
+	$(CURDIR)/$(BIN)/python -c "import dxml, sys; sys.exit('/wheel/site/' not in dxml.__file__)" && \
+	$(CURDIR)/$(BIN)/python -m pytest -q $(SDIST_TESTS)
+
 oldest:          ## the quick suite with the oldest versions that pyproject.toml allows, in an environment of its own
 	$(PYTHON) tests/versions.py oldest --workers $(WORKERS)
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 
+from dxml._core import sparse
 from dxml._core.scaling import fit_scaler
+from dxml._core.sparse import canonical
 from dxml._core.threads import threads
 from dxml.data import make_planted
 from dxml.exceptions import DataFormatError
@@ -159,6 +161,22 @@ def test_the_form_of_a_matrix_does_not_matter(method: str, fitted: Callable[[str
         assert form.nnz == nnz and np.array_equal(form.data, data), "what was given has changed"
     assert same(fresh(method).fit(turned, DATA.Y).predict_topk(plain, 3), expected)
     assert same(fresh(method).fit(long, DATA.Y).predict_topk(plain, 3), expected)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", METHODS)
+def test_indices_of_64_bits_all_the_way(
+    method: str, fitted: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As 2³¹ stored values have them: here few values do, and are not made shorter."""
+    monkeypatch.setattr(sparse, "LONG", 0)
+    X, Y = DATA.X.copy(), DATA.Y.copy()
+    for part in (X, Y):
+        part.indices, part.indptr = part.indices.astype(np.int64), part.indptr.astype(np.int64)
+        assert canonical(part).indices.dtype == np.int64
+    expected, long = fitted(method).predict_topk(DATA.X, 3), fresh(method).fit(X, Y)
+    assert same(long.predict_topk(X, 3), expected)
+    assert same(load_model(long.save(tmp_path)).predict_topk(X, 3), expected)
 
 
 @pytest.mark.parametrize("method", METHODS)

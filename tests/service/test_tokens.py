@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import stat
 import subprocess
@@ -39,6 +40,28 @@ def test_who_brings_which_token(tmp_path: Path) -> None:
     kept = read_tokens(file)[0].hash
     for wrong in ("", token[:-1], kept, kept.removeprefix("sha256:"), hashed("own"), "ü"):
         assert tokens.find(wrong) is None
+
+
+def test_tokens_are_compared_in_constant_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All hashes in full, by the function that takes as long for any; found or not."""
+    file = tmp_path / "tokens.json"
+    given = [new_token(file, "read")[0] for _ in range(3)]
+    tokens, compared = Tokens("own", file), list[tuple[str, str]]()
+
+    def digests_equal(one: str, other: str) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr(hmac, "compare_digest", digests_equal)
+    kept = [hashed("own"), *(each.hash for each in read_tokens(file))]
+    for token, known in [*((token, True) for token in given), ("own", True), ("other", False)]:
+        compared.clear()
+        assert (tokens.find(token) is not None) is known
+        assert compared == [(each, hashed(token)) for each in kept]
+    monkeypatch.setattr(hmac, "compare_digest", lambda *_: False)
+    assert all(tokens.find(token) is None for token in (*given, "own"))
 
 
 def test_a_hash_may_be_given_for_a_token() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "widened",
 ]
 
+LONG = 2**31  # stored values of a matrix, from which on int32 cannot say where a row begins
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
 
 
@@ -101,7 +102,7 @@ def canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:
     if not matrix.data.all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    if matrix.indices.dtype != np.int32 and matrix.nnz < 2**31:
+    if matrix.indices.dtype != np.int32 and matrix.nnz < LONG:
         parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
         matrix = sp.csr_matrix(parts, shape=matrix.shape)
     return matrix
@@ -185,7 +186,7 @@ def append_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
     """
     columns = second.shape[1]
     size, rows = first.nnz + second.nnz, first.shape[0] + second.shape[0]
-    if size >= 2**31 or first.data.dtype != second.data.dtype:
+    if size >= LONG or first.data.dtype != second.data.dtype:
         return stack_rows(widened(first, columns), second)
     room: _Room | None = getattr(first, "_room", None)
     if room is not None:
