@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from dxml._core.locking import folder_lock
 from dxml.exceptions import ParameterError
 from dxml.service import _engine as engine_module
 from dxml.service._engine import Engine, Wanted
+from dxml.service._limits import Limits
 from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
 from dxml.tagging._tagger import AppliedLessons, TextTagger
 
-from .conftest import PATIENCE, client_of, names_of, wait_until
+from .conftest import PATIENCE, client_of, make_texts, names_of, wait_until
 
 SOUP = {"texts": ["herring soup"] * 2, "labels": [["Fish soup"]] * 2, "ids": ["a", "b"]}
 
@@ -237,3 +239,21 @@ def test_a_lesson_that_is_just_taken_into_the_model_is_taken_back_after_that(
     engine = Engine(model)
     assert not engine.served.knows("a")  # type: ignore[attr-defined]
     engine.close()
+
+
+@pytest.mark.parametrize(("part", "candidates"), [("linear", "nearest"), ("kernel", "auto")])
+def test_memory_grows_no_faster_than_the_lesson(part: str, candidates: str, tmp_path: Path) -> None:
+    """Four times as many new labels take four times the memory, and not sixteen times."""
+    texts, labels = make_texts(40)
+    tagger = TextTagger(device="cpu", width=0, candidates=candidates).fit(texts, labels)
+    assert part in tagger.model.parts_
+    limits, most = Limits(new_labels=10**6, taught_labels=10**6), dict[int, int]()
+    for n in (500, 2000):
+        engine = Engine(tagger.save(tmp_path / str(n)), limits=limits)
+        engine.learn(["herring"], [["Fishery"]])
+        tracemalloc.start()
+        engine.learn(["herring"], [[f"new {i}" for i in range(n)]])
+        most[n] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        engine.close()
+    assert most[2000] < 6 * most[500]

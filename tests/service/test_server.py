@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,66 @@ def test_a_lesson_survives_sigkill_and_sighup_swaps_the_model(model: Path) -> No
         wait_until(lambda: first_name(client, "herring net trawler") != "Fishery")
         assert first_name(client, "herring net trawler") == "New Fishery"
         assert first_name(client, "soup of herring") == "Fish soup"
+
+
+def test_a_swap_drops_no_request(model: Path, trained: Path) -> None:
+    """Clients ask on while the model is replaced and loaded again."""
+    texts, labels = make_texts(60, seed=2)
+    renamed = [[f"New {name}" for name in row] for row in labels]
+    other = TextTagger(device="cpu", candidates="nearest", width=0).fit(texts, renamed)
+    answers, stop = list[tuple[int, str]](), threading.Event()
+
+    def ask(address: str) -> None:
+        with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+            while not stop.is_set():
+                found = client.post("/predict", json={"text": "herring net trawler", "top": 1})
+                answers.append((found.status_code, found.text))
+
+    with serving(model) as (process, client):
+        asking = [threading.Thread(target=ask, args=(str(client.base_url),)) for _ in range(3)]
+        for thread in asking:
+            thread.start()
+        try:
+            for tagger, name in 2 * [(other, "New Fishery"), (TextTagger.load(trained), "Fishery")]:
+                tagger.save(model)
+                process.send_signal(signal.SIGHUP)
+                wait_until(lambda name=name: first_name(client, "herring net trawler") == name)
+                assert client.post("/reload").status_code == 200
+        finally:
+            stop.set()
+            for thread in asking:
+                thread.join()
+    assert {status for status, _ in answers} == {200}
+    assert all('"Fishery"' in text or '"New Fishery"' in text for _, text in answers)
+    assert any('"New Fishery"' in text for _, text in answers)
+
+
+def test_what_was_asked_before_the_end_is_answered(model: Path) -> None:
+    """The service is told to stop when it has a request's head, and waits for the rest."""
+    body = b'{"text": "herring net trawler", "top": 1}'
+    head = (
+        b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+    )
+    with serving(model) as (process, client):
+        place = ("127.0.0.1", client.base_url.port)
+        with socket.create_connection(place, timeout=PATIENCE) as begun:
+            begun.sendall(head)
+            assert begun.recv(1000).startswith(b"HTTP/1.1 100 ")
+            process.terminate()
+            wait_until(lambda: not _answers(place))
+            begun.sendall(body)
+            answer = b"".join(iter(lambda: begun.recv(1000), b""))
+    assert answer.startswith(b"HTTP/1.1 200 ") and b'"Fishery"' in answer
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def _answers(place: tuple[str, int | None]) -> bool:
+    try:
+        socket.create_connection(place, timeout=PATIENCE).close()
+    except ConnectionError:
+        return False
+    return True
 
 
 @pytest.mark.slow
