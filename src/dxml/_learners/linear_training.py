@@ -180,11 +180,13 @@ def _train_block(
     """The weights of the labels of a block, and the multipliers where training ended."""
     X, squares, use, settings = shared
     signs, known, sizes, duals = block.signs, block.known, block.sizes, block.duals.copy()
-    room = np.concatenate([[0], np.cumsum(sizes)])
     by_size = np.argsort(-sizes, kind="stable")  # dealt out evenly to the threads
+    n_chunks = min(len(sizes), n_threads())
+    rooms = [sizes[by_size[chunk::n_chunks]].sum() for chunk in range(n_chunks)]
+    room = np.concatenate([[0], np.cumsum(rooms)]).astype(np.int64)
     features = np.empty(room[-1], dtype=np.int32)
     values = np.empty(room[-1], dtype=np.float32)
-    filled = np.zeros(len(sizes), dtype=np.int64)
+    begins, filled = np.zeros((2, len(sizes)), dtype=np.int64)
     _train(
         X.indptr,
         X.indices,
@@ -205,13 +207,15 @@ def _train_block(
         settings.max_iter,
         settings.prune,
         np.uint64(settings.seed),
-        min(len(sizes), n_threads()),
+        n_chunks,
+        sizes,
         room,
         features,
         values,
+        begins,
         filled,
     )
-    return _gather(room, features, values, filled, X.shape[1]), duals
+    return _gather(begins, features, values, filled, X.shape[1]), duals
 
 
 def _has_triton() -> bool:
@@ -283,25 +287,25 @@ def labels_for_cpu(
 
 
 def _gather(
-    room: npt.NDArray[np.int64],
+    begins: npt.NDArray[np.int64],
     features: npt.NDArray[np.int32],
     values: Floats,
     filled: npt.NDArray[np.int64],
     n_features: int,
 ) -> sp.csr_matrix:
-    """The parts of the output that were filled, as one matrix of a row a label."""
+    """The weights of each label, which lie from where it begins, as one matrix of a row a label."""
     indptr = np.concatenate([[0], np.cumsum(filled)])
     indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-    _copy(room, indptr, features, values, indices, data)
+    _copy(begins, indptr, features, values, indices, data)
     return sp.csr_matrix((data, indices, indptr), shape=(len(filled), n_features))
 
 
 @compiled(parallel=True)
-def _copy(room, indptr, features, values, indices, data):  # type: ignore[no-untyped-def]
+def _copy(begins, indptr, features, values, indices, data):  # type: ignore[no-untyped-def]
     for label in prange(indptr.shape[0] - 1):
-        size = indptr[label + 1] - indptr[label]
-        indices[indptr[label] : indptr[label + 1]] = features[room[label] : room[label] + size]
-        data[indptr[label] : indptr[label + 1]] = values[room[label] : room[label] + size]
+        first, last = begins[label], begins[label] + indptr[label + 1] - indptr[label]
+        indices[indptr[label] : indptr[label + 1]] = features[first:last]
+        data[indptr[label] : indptr[label + 1]] = values[first:last]
 
 
 @compiled()
@@ -337,13 +341,18 @@ def _train(  # type: ignore[no-untyped-def]
     prune,
     seed,
     n_chunks,
+    sizes,
     room,
     out_features,
     out_values,
+    begins,
     filled,
 ):
+    """A thread writes the weights of its labels one after the other, so that memory is touched as
+    far as there are weights, of which each label has far fewer than may come out of it."""
     for chunk in prange(n_chunks):
         w = np.zeros(n_features, dtype=np.float32)
+        free = room[chunk]
         for turn in range(chunk, order.shape[0], n_chunks):
             label = order[turn]
             begin, end = starts[label], starts[label + 1]
@@ -380,6 +389,7 @@ def _train(  # type: ignore[no-untyped-def]
                 state,
                 w,
             )
+            begins[label] = free
             filled[label] = _take_out(
                 x_starts,
                 x_features,
@@ -387,9 +397,10 @@ def _train(  # type: ignore[no-untyped-def]
                 known_features[known_starts[label] : known_starts[label + 1]],
                 prune,
                 w,
-                out_features[room[label] : room[label + 1]],
-                out_values[room[label] : room[label + 1]],
+                out_features[free : free + sizes[label]],
+                out_values[free : free + sizes[label]],
             )
+            free += filled[label]
 
 
 @compiled()
