@@ -65,7 +65,8 @@ def test_a_language_is_chosen(file: Path) -> None:
 
 def test_labels_are_found_by_all_they_are_called(file: Path) -> None:
     known = read_thesaurus(file, language="en,de")
-    called = ["fish", "fishes", "Fisch", "http://example.org/v/2", "2", "v:2", "597"]
+    uri = "http://example.org/v/2"
+    called = ["fish", "fishes", "Fisch", uri, f"<{uri}>", "2", "v:2", "597"]
     assert {known.resolve(label) for label in called} == {"fish"}
     assert known.resolve("shore") is None, "two concepts are called so"
     assert known.resolve("bank") is None and known.resolve("332") == "bank (332)"

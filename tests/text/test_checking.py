@@ -82,6 +82,14 @@ def test_names_of_three_parts_are_no_lists() -> None:
     assert likely_separator(places) is None
 
 
+def test_lists_of_uris_are_split_at_spaces() -> None:
+    uris = [f"<http://example.org/v/{i}>" for i in range(6)]
+    lists = [uris[i : i + 1 + j] for i in range(6) for j in range(3)]
+    found = likely_separator([[" ".join(row)] for row in lists])
+    assert found is not None and (found.mark, found.split_labels) == (" ", 6)
+    assert likely_separator([[uri] for uri in uris] * 2) is None, "no part of a URI is a label"
+
+
 def test_names_with_a_comma_are_no_lists() -> None:
     names = [f"Name{i}, First{i % 40}" for i in range(100)]
     assert likely_separator([[name] for name in names]) is None

@@ -291,6 +291,12 @@ def test_only_the_first_few_problems_are_kept(tmp_path: Path) -> None:
          "mean 'txt'?"),
         ("a.jsonl", '{"a": "a"}\n' * 2000 + '{"text": ""}', "there is no column 'text'; known: a"),
         ("a.csv", "\nid,body\n1,a\n", "a.csv line 2: there is no column 'text'; known: body, id"),
+        (
+            "a.tsv",
+            f"{'w' * 70}\t<http://x.org>\n",
+            f"known: <http://x.org>, {'w' * 60}…. Name the columns with text=, labels= and id=. If "
+            "these are texts, the line with the names of the columns is missing.",
+        ),
         ("a.csv", "text,text\n1,a\n", "line 1: there is more than one column 'text'. Rename all"),
         ("a.csv", '"x" y,\n1,a\n', "line 1: the double quotes are wrong"),
         ("a.csv", b"text,K\xe4se\n1,a\n", "line 1: byte 0xe4 is not UTF-8"),
@@ -299,7 +305,7 @@ def test_only_the_first_few_problems_are_kept(tmp_path: Path) -> None:
         ("a.csv.gz", "text\na\n", "a.csv.gz line 1: the gz archive is truncated or damaged"),
         ("a.csv", gzip.compress(b"text\na"), "expected text, found a gzip archive. Name"),
     ],
-    ids=range(10),
+    ids=range(11),
 )  # fmt: skip
 def test_what_is_wrong_with_the_whole_file_is_never_skipped(
     tmp_path: Path, name: str, content: str | bytes, message: str, skip: bool

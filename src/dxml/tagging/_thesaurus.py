@@ -163,9 +163,12 @@ class Thesaurus:
     def resolve(self, label: str) -> str | None:
         """The name of the label that is called so, by name, other name, URI or notation.
 
-        None where there is none, or where several are.
+        A URI may stand in angle brackets. None where there is none, or where several are.
         """
-        return label if label in self.descriptions else self._other_names.get(label)
+        if label in self.descriptions:
+            return label
+        bare = label.removeprefix("<").removesuffix(">")
+        return self._other_names.get(label, self._other_names.get(bare))
 
     def resolved(self, rows: Iterable[Iterable[str]]) -> list[list[str]]:
         """Rows of labels by their names, each once; labels that are not here stay."""

@@ -31,15 +31,25 @@ class Problems:
             self.messages.append(message)
 
 
+LONG_NAME = 60  # characters, from which on the name of a column is rather a text
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONG_NAME else f"{name[:LONG_NAME]}…"
+
+
 def check_columns(where: str, wanted: tuple[str, ...], present: list[str]) -> None:
     """Every wanted column must be there, and once."""
     for name in wanted:
         if name not in present:
-            hint = did_you_mean(name, present)
+            hint = did_you_mean(name, [_shortened(each) for each in present])
+            header = any(len(each) > LONG_NAME for each in present)
             options = advise("text=, labels= and id=", "--text, --labels and --id")
             raise DataFormatError(
                 f"{where}: there is no column {name!r}{hint}{'' if hint.endswith('?') else '.'} "
                 f"Name the columns with {options}."
+                + " If these are texts, the line with the names of the columns is missing."
+                * header
             )
         if present.count(name) > 1:
             raise DataFormatError(

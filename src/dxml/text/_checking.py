@@ -29,6 +29,9 @@ __all__ = ["Overlap", "Separator", "TableCheck", "check_table", "likely_separato
 MARKS = (",", ";", "|", "/", "\t", "+", " - ")
 """What may stand between labels that were taken for one."""
 
+URI_MARKS = (",", ";", "|", "\t", " ")
+"""The same where labels are URIs."""
+
 LEAST_SHARE = 0.1  # of the rows that must have a mark in a label
 LEAST_SAVED = 0.25  # of the labels that must be gone once they are split there, or else
 LEAST_OFTENER = 2.0  # times as many texts a label must have then, where lists differ in length
@@ -37,6 +40,7 @@ SHOWN = 5  # rows or labels that are named
 MOST_TEXTS = 200_000  # that are compared for being nearly the same
 MIXED = 0.05  # share of another language that is told
 _WORD = re.compile(r"\w+")
+_URI = re.compile("<?(https?://|urn:)")
 
 
 @dataclass(frozen=True)
@@ -276,8 +280,9 @@ def likely_separator(labels: Sequence[Sequence[str]]) -> Separator | None:
     labelled = [set(row) for row in labels if row]
     now = len(set().union(*labelled))
     texts = sum(map(len, labelled)) / max(now, 1)
+    uris = sum(all(map(_URI.match, row)) for row in labelled) > len(labelled) / 2
     found = []
-    for mark in MARKS:
+    for mark in URI_MARKS if uris else MARKS:
         rows = sum(any(mark in label for label in row) for row in labelled)
         if not rows or rows < LEAST_SHARE * len(labelled):
             continue
