@@ -52,6 +52,20 @@ def test_texts_come_from_a_folder_a_file_and_standard_input(model: Path, tmp_pat
     array = json.dumps([{"title": "fish", "abstract": None, "nr": "x"}])
     done = run("predict", "-", "-m", model, "-q", typed=array)
     assert first_labels(done.output) == {"x": "ocean"}
+    done = run("predict", "-", "-m", model, "-q", typed='["fish", "soup"]')
+    assert first_labels(done.output) == {"0": "ocean", "1": "food"}, "any column will do"
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+def test_a_table_may_come_by_standard_input(model: Path, mark: str) -> None:
+    rows = [["nr", "title", "abstract"], ["x", "fish", "the sea"], ["y", "soup", "salt"]]
+    table = "".join(f"{mark.join(row)}\n" for row in rows)
+    done = run("predict", "-", "-m", model, "-q", typed=table)
+    assert first_labels(done.stdout) == {"x": "ocean", "y": "food"}
+    done = run("predict", "-", "-m", model, "-q", "--lines", typed=table)
+    assert list(first_labels(done.stdout)) == ["-:1", "-:2", "-:3"], "lines were asked for"
+    done = run("predict", "-", "-m", model, "-q", typed=table.replace("abstract", "remarks"))
+    assert list(first_labels(done.stdout)) == ["-"], "no line of the tagger's columns"
 
 
 def test_an_error_names_the_options_and_is_no_table(

@@ -72,6 +72,10 @@ def test_what_is_wrong_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         typed(monkeypatch, '{"text": "a"}\n{"text"\n')
     with pytest.raises(DataFormatError, match="there is no column 'text'; did you mean 'texts'"):
         typed(monkeypatch, '{"texts": "a"}')
+    with pytest.raises(DataFormatError, match="standard input row 1: plain text has no labels"):
+        typed(monkeypatch, '["Fish", "Soup"]', labels="tags")
+    mixed = typed(monkeypatch, '["Fish", {"text": "Soup", "id": "a"}]')
+    assert mixed.texts == ("Fish", "Soup") and mixed.ids is None
     with pytest.raises(DataFormatError, match="fish.txt: plain text has no labels"):
         read_table(folder / "fish.txt", labels="tags")
     (folder / "bad.txt").write_bytes(b"th\xe9")

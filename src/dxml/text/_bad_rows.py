@@ -1,4 +1,4 @@
-"""Rows that cannot be read, and columns that are not there."""
+"""Rows that are plain text, rows that cannot be read, and columns that are not there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ from typing import Any
 
 from dxml.exceptions import DataFormatError, advise, did_you_mean
 
-__all__ = ["Problems", "Row", "check_columns"]
+__all__ = ["PlainText", "Problems", "Row", "check_columns"]
 
 Row = dict[str, Any]
 _MAX_MESSAGES = 5  # messages kept about skipped rows
+
+
+class PlainText(Row):
+    """A row that stands for any column of texts, as it is all there is."""
+
+    def as_row(self, where: str, text: str, labels: str | None, id: str) -> Row:
+        """With text and id in the columns that are asked for."""
+        if labels is not None:
+            raise DataFormatError(
+                f"{where}: plain text has no labels, and so no column {labels!r}. "
+                "Give a table, such as a CSV file."
+            )
+        return {text: self["text"], id: self["id"]}
 
 
 class Problems:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from dxml.exceptions import DataFormatError
-from dxml.text._bad_rows import Problems, Row, check_columns
+from dxml.text._bad_rows import PlainText, Problems, Row, check_columns
 from dxml.text._decoding import undecoded
 
 __all__ = ["array_rows", "json_rows"]
@@ -21,17 +21,21 @@ def array_rows(
     columns: tuple[str, ...] = (),
     encoding: str = "utf-8",
 ) -> Iterator[tuple[str, Row]]:
-    """The objects of a JSON array; a text in it is a row with the column ``text``."""
+    """The objects of a JSON array; a text among them is a row with the column ``text``.
+
+    Where all are texts they are plain texts, which stand for any column.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         problem = undecoded(text, encoding) or f"expected a JSON array ({error}). Correct it"
         raise DataFormatError(f"{source}: {problem}.") from None
     seen: set[str] = set()
+    plain = all(isinstance(row, str) for row in found)
     for number, row in enumerate(found, start=1):
         where = f"{source} row {number}"
         if isinstance(row, str):
-            row = {"text": row}
+            row = PlainText(text=row, id=str(number - 1)) if plain else {"text": row}
         if not isinstance(row, dict):
             kind = type(row).__name__
             problems.add(where, f"expected a JSON object such as {{...}}, found a {kind}")
@@ -40,7 +44,7 @@ def array_rows(
         else:
             seen.update(row)
             yield where, row
-    if seen:
+    if seen and not plain:
         check_columns(source, columns, sorted(seen))
 
 

@@ -17,18 +17,19 @@ Text files may also be compressed: .gz, .bz2, .xz. Blank lines are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from dxml.exceptions import DataFormatError, ParameterError, advise, did_you_mean
 from dxml.progress import SILENT, Progress
-from dxml.text._bad_rows import Problems, Row
+from dxml.text._bad_rows import PlainText, Problems, Row
 from dxml.text._decoding import check_mark, decoder_of, lines_of, undecoded
 from dxml.text._files import STDIN, TextFile, open_text, plain_suffix
 from dxml.text._json_rows import array_rows, json_rows
 from dxml.text._separated import separated_rows
 
-__all__ = ["PlainText", "TableFormat", "read_rows", "read_text", "recognise"]
+__all__ = ["TableFormat", "read_rows", "read_text", "recognise"]
 
 TableFormat = Literal["jsonl", "csv", "tsv", "parquet", "excel"]
 _SUFFIXES: dict[str, TableFormat] = {
@@ -82,8 +83,8 @@ def read_rows(
 ) -> Iterator[tuple[str, Row]]:
     """The good rows of a file, each with its location for error messages (file and line).
 
-    The file must have all `columns`; single JSON lines may lack some. Standard input that does not
-    begin as JSON does is plain text.
+    The file must have all `columns`; single JSON lines may lack some. Standard input that neither
+    begins as JSON does nor with a line that names the columns is plain text.
     """
     problems = Problems() if problems is None else problems
     decoder = decoder_of(encoding)
@@ -93,7 +94,12 @@ def read_rows(
         if format != "jsonl":
             yield from separated_rows(file, found, format, columns, encoding, problems)
         elif str(path) == STDIN and first not in _JSON_STARTS:
-            yield from plain_rows(file, found, STDIN, lines, encoding)
+            head = list(islice(found, 1))
+            found = chain(head, found)
+            if head and not lines and (told := _format_of_header(head[0], columns)):
+                yield from separated_rows(file, found, told, columns, encoding, problems)
+            else:
+                yield from plain_rows(file, found, STDIN, lines, encoding)
         elif first.startswith(b"["):
             yield from array_rows("\n".join(found), source, problems, columns, encoding)
         else:
@@ -101,17 +107,14 @@ def read_rows(
             yield from json_rows(numbered, source, columns, encoding, problems)
 
 
-class PlainText(Row):
-    """A row that stands for any column of texts, as it is all there is."""
-
-    def as_row(self, where: str, text: str, labels: str | None, id: str) -> Row:
-        """With text and id in the columns that are asked for."""
-        if labels is not None:
-            raise DataFormatError(
-                f"{where}: plain text has no labels, and so no column {labels!r}. "
-                "Give a table, such as a CSV file."
-            )
-        return {text: self["text"], id: self["id"]}
+def _format_of_header(line: str, columns: tuple[str, ...]) -> TableFormat | None:
+    """That of a table whose first line names these columns and others; None: it is no such line."""
+    marks: tuple[tuple[str, TableFormat], ...] = (("\t", "tsv"), (",", "csv"), (";", "csv"))
+    for mark, format in marks:
+        fields = [field.strip().strip('"') for field in line.split(mark)]
+        if len(fields) > 1 and columns and set(columns) <= set(fields):
+            return format
+    return None
 
 
 def read_text(
