@@ -115,7 +115,7 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
 
 
 def _device(record: dict[str, Any]) -> str:
-    """The CPU where a run took no memory of a GPU and has no stage for one, else what was asked for."""
+    """The CPU where a run took no memory of a GPU and has no stage for one, else as asked."""
     asked = record["parameters"].get("device", "cpu")
     if asked == "auto":
         asked = "cuda" if record["machine"].get("gpu") else "cpu"
