@@ -41,14 +41,15 @@ _ONE_THREAD = dict.fromkeys(
 
 
 def measure(method: str, shape: dict[str, int]) -> dict[str, float]:
-    """Fit once in this process, after a fit of tiny data that compiles."""
+    """Fit once in this process, after fits of tiny data that compile."""
     from dxml.bench._machine import peak_bytes
     from dxml.data import make_planted
     from dxml.data._documents import make_documents
     from dxml.methods import method_class
 
     tiny = make_planted(200, 60, 12, labels_per_point=2, features_per_point=10)
-    method_class(method)(**METHODS[method]).fit(tiny.X, tiny.Y)
+    for settings in method_class(method).variants:
+        method_class(method)(**{**METHODS[method], **settings}).fit(tiny.X, tiny.Y)
     data = make_documents(
         shape["points"], shape["features"], shape["labels"], shape["labels_per_point"], 40.0
     )
