@@ -48,4 +48,5 @@ def test_quiet_means_the_same_everywhere() -> None:
     for path in PAGES:
         page = " ".join(re.sub("[│╭╰─╮╯]", " ", "\n".join(help_page(path, 200))).split())
         said.update(re.findall(r"--quiet.*?errors\.", page))
-    assert said == {"--quiet -q <bool> Print only predictions, scores, warnings, errors."}
+    plain = {line.replace(" <bool>", "") for line in said}  # which older versions of typer lack
+    assert plain == {"--quiet -q Print only predictions, scores, warnings, errors."}

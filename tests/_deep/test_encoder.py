@@ -65,7 +65,8 @@ def test_padding_changes_nothing(kind: str, tmp_path: Path) -> None:
     alone, mean = encoder(ids[1:, :6], real[1:, :6])
     assert torch.allclose(hidden[1:], alone, atol=1e-5)
     assert torch.allclose(embedded[1:], mean, atol=1e-5)
-    assert encoder._square is (kind != "ModernBert")  # whose layers have windows
+    if kind != "MPNet":  # where it depends on the version of transformers
+        assert encoder._square is (kind != "ModernBert")  # whose layers have windows
     encoder._square = False
     assert torch.allclose(encoder(ids, real)[0], hidden, atol=1e-5)
     again = TextEncoder(build(opened.config), 8)

@@ -6,7 +6,9 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import __version__
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.fixes import parse_version
 
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
 from dxml.baselines.fastxml import FastXML, rank_gains, ranked_sides
@@ -54,8 +56,11 @@ def test_the_solver_finds_liblinears_optimum(C: float) -> None:
     def objective(w):
         return np.abs(w).sum() + cost @ np.logaddexp(0, -side * (full @ w))
 
+    absolute = (
+        {"l1_ratio": 1} if parse_version(__version__) >= parse_version("1.8") else {"penalty": "l1"}
+    )
     theirs = LogisticRegression(
-        l1_ratio=1, solver="liblinear", C=1, fit_intercept=False, tol=1e-8, max_iter=2000
+        **absolute, solver="liblinear", C=1, fit_intercept=False, tol=1e-8, max_iter=2000
     ).fit(full, side, cost)
     best = objective(theirs.coef_.ravel())
     assert objective(w) == pytest.approx(best, rel=1e-5)

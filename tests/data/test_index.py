@@ -10,10 +10,12 @@ from dxml.data._index import index_url, request
 
 
 def test_the_index_is_the_one_pip_uses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings = tmp_path / "pip.conf"
+    settings = tmp_path / "pip" / "pip.conf"
+    settings.parent.mkdir()
     settings.write_text("[global]\nindex-url = http://127.0.0.1/from-settings\n")
-    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert index_url() == "http://127.0.0.1/from-settings/"
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1/from-environment/")
     assert index_url() == "http://127.0.0.1/from-environment/"

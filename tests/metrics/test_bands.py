@@ -28,7 +28,7 @@ def test_a_group_that_nothing_is_known_of_scores_nothing() -> None:
 
 def test_groups_add_up_to_all_labels() -> None:
     rng = np.random.default_rng(0)
-    Y = sp.random(50, 30, 0.1, "csr", rng=rng).astype(bool)
+    Y = sp.random(50, 30, 0.1, "csr", random_state=rng).astype(bool)
     ranking = np.argsort(rng.random((50, 30)), axis=1)[:, :4]
     bands = label_bands(np.bincount(Y.indices, minlength=30))
     parts = judge_groups(Y, ranking, 4, bands, 3)

@@ -313,7 +313,10 @@ def _handler_of(memory: Memory) -> Any:
 
 def _set_handler(capsule: Any) -> Any:
     """Have numpy take memory by other functions; those that it had."""
-    core = import_module("numpy._core._multiarray_umath")
+    try:
+        core = import_module("numpy._core._multiarray_umath")
+    except ModuleNotFoundError:  # before numpy 2
+        core = import_module("numpy.core._multiarray_umath")
     found = ctypes.pythonapi.PyCapsule_GetPointer
     found.restype, found.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(found(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))

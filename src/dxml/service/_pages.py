@@ -12,6 +12,7 @@ from importlib.resources import files
 import fastapi_swagger.resources
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Scope
 
@@ -69,6 +70,8 @@ def add_pages(app: FastAPI, maps: LabelMaps) -> None:
     @app.head("/page/{name}", include_in_schema=False)
     @app.get("/page/{name}", include_in_schema=False)
     async def page_file(request: Request, name: str) -> Response:
+        if "\0" in name:  # which no file has, and older versions of Starlette look for
+            raise HTTPException(404)
         return await (swagger if name in SWAGGER else pages).get_response(name, request.scope)
 
     @app.get("/map", response_model=schemas.Map, **ROUTES["map"])
