@@ -1,7 +1,8 @@
 """The largest of many products, best first, without sorting all of them.
 
-A heap holds the largest ones so far, the least of them on top. Numbers are looked at in blocks, and
-a block with none above the top of the heap is passed over.
+The largest number of each block is found first, by a loop that is vectorised. At least k numbers
+are as large as the k-th largest of those, so that blocks with a smaller one are passed over. A heap
+holds the k largest numbers of the others so far, the least of them on top.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dxml._core.compiled import compiled
 
 __all__ = ["select_largest"]
 
-BLOCK = 128  # numbers that are compared with the top of the heap at once
+BLOCK = 64  # numbers of which the largest is found at once
 
 
 @compiled()
@@ -28,15 +29,22 @@ def select_largest(totals, units, ids, values):  # type: ignore[no-untyped-def]
     n, k = totals.shape[0], ids.shape[0]
     if not k:
         return
+    n_blocks = (n + BLOCK - 1) // BLOCK
+    tops = np.empty(n_blocks, dtype=np.float32)
+    for block in range(n_blocks):
+        own = slice(block * BLOCK, min((block + 1) * BLOCK, n))
+        tops[block] = _largest(totals[own], units[own])
+    floor = np.float32(0)  # what is less is not among the k largest
+    if n_blocks > k:
+        floor = np.partition(tops, n_blocks - k)[n_blocks - k]
     size = 0
     least = np.float32(0)
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        if not _count_above(totals[start:stop], units[start:stop], least):
+    for block in range(n_blocks):
+        if tops[block] < floor or tops[block] <= least:
             continue
-        for place in range(start, stop):
+        for place in range(block * BLOCK, min((block + 1) * BLOCK, n)):
             value = totals[place] * units[place]
-            if value <= least:
+            if value < floor or value <= least:
                 continue
             if size == k:
                 _sink(ids, values, k, 0, place, value)
@@ -56,12 +64,16 @@ def select_largest(totals, units, ids, values):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _count_above(totals, units, least):  # type: ignore[no-untyped-def]
-    """How many products are above `least`; a loop without branches, which is vectorised."""
-    found = 0
+def _largest(totals, units):  # type: ignore[no-untyped-def]
+    """The largest product, or 0 where none is positive.
+
+    Bits of positive numbers, read as whole ones, are in the order of the numbers, and those of
+    negative ones are below 0. The largest whole number is found by a loop that is vectorised.
+    """
+    top = np.int32(0)
     for i in range(totals.shape[0]):
-        found += totals[i] * units[i] > least
-    return found
+        top = max(top, np.float32(totals[i] * units[i]).view(np.int32))
+    return np.int32(top).view(np.float32)
 
 
 @compiled()
