@@ -212,9 +212,9 @@ class Journal:
         with self._lock:
             rows = self._connection.execute(
                 "SELECT number, action, content, time FROM lessons "
-                "WHERE action != 'reload' AND (?1 IS NULL OR number < ?1) "
-                "ORDER BY number DESC LIMIT ?2",
-                (before, limit),
+                "WHERE action != 'reload' AND (:before IS NULL OR number < :before) "
+                "ORDER BY number DESC LIMIT :limit",
+                {"before": before, "limit": limit},
             ).fetchall()
         return [Entry(number, action, json.loads(text), at) for number, action, text, at in rows]
 
