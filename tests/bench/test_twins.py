@@ -32,7 +32,7 @@ def test_real_and_twin_stand_side_by_side() -> None:
     assert "| TIBKAT-GND | k-NN | 78.3 / 5.0 / 2.0 | 79.0 / 5.0 / 2.0 |" in lines
     assert "| TIBKAT-GND | DXML, 5 epochs | – | 80.0 / 5.0 / 2.0 |" in lines
     peers = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text("utf-8"))["rows"]
-    (row,) = (r for r in peers if (r["dataset"], r["method"]) == ("tibkat-gnd", "peer:omikuji"))
+    (row,) = (r for r in peers if (r["dataset"], r["label"]) == ("tibkat-gnd", "omikuji (Parabel)"))
     scores = " / ".join(f"{row['scores'][f'P@{k}']['mean']:.1f}" for k in (1, 3, 5))
     assert f"| TIBKAT-GND | omikuji | {scores} | – |" in lines  # of the benchmark's summary
     amazon = next(line for line in lines if line.startswith("| Amazon-670K"))
