@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -130,5 +131,14 @@ def test_a_file_that_is_refused_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ModelFormatError, match="cannot be opened as the journal"):
         Journal(tmp_path / "text")
     [connection] = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def test_a_journal_that_nobody_closes_is_closed_when_it_goes(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "lessons.sqlite")
+    connection = journal._connection
+    del journal
+    gc.collect()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")

@@ -21,6 +21,7 @@ import secrets
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +102,7 @@ class Journal:
         self._connection = sqlite3.connect(
             self.path, timeout=30, check_same_thread=False, isolation_level=None
         )
+        weakref.finalize(self, self._connection.close)  # where nobody closes it
         try:
             self._prepare()
         except BaseException:
