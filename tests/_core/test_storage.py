@@ -288,7 +288,7 @@ def _with_header(folder: Path, header: object, body: bytes = b"\0" * 64) -> None
     ("header", "said"),
     [
         ([], "the header is no JSON object"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "(recursion|[Ss]tack overflow)"),  # the latter from Python 3.14 on
         ({"a": {"dtype": "F32", "shape": [2**62], "data_offsets": [0, 2**64]}}, "does not fit"),
         ({"a": {"dtype": "F32", "shape": [100], "data_offsets": [0, 400]}}, "does not fit"),
         ({"a": {"dtype": "F32", "shape": [-1, -4], "data_offsets": [0, 16]}}, "not made of whole"),

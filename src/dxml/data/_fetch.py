@@ -14,6 +14,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import urllib.error
 import urllib.request
 import zipfile
 import zlib
@@ -84,6 +85,8 @@ def fetch(name: str, progress: Progress = SILENT, cache_dir: str | Path | None =
                 _move_files(Path(beside) / "files", folder)
         except _FAILURES as error:
             tried.append(f"  {source}: {error or type(error).__name__}")
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it holds the answer
             continue
         return folder
     raise DatasetNotFoundError(
