@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dxml._core import compiled as module
-from dxml._core.compiled import FEW_ROWS, compiled, is_loaded, prange, spare
+from dxml._core.compiled import FEW_ROWS, Compiled, compiled, is_loaded, prange, spare
 
 LOOPS = '''
 import numpy as np
@@ -102,3 +104,66 @@ print(first(as_bits(np.array([1.5], np.float16))))
 def test_what_compiled_code_reads_may_be_imported_after_numba(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(LATE, "utf-8")
     assert run(tmp_path) == "1.5"
+
+
+TWO_THREADS = """
+import threading
+import numpy as np
+import counting
+
+def run():
+    for _ in range(300):
+        counting.twice(np.ones(1000))
+
+threads = [threading.Thread(target=run) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+import numba
+print(numba.threading_layer(), counting.twice(np.ones(3)).tolist())
+"""
+COUNTING = """
+import numpy as np
+from dxml._core.compiled import compiled, prange
+
+@compiled()
+def double(value):
+    return 2 * value
+
+@compiled(parallel=True)
+def twice(values):
+    found = np.empty_like(values)
+    for i in prange(len(values)):
+        found[i] = double(values[i])
+    return found
+"""
+
+
+def test_threads_take_turns_where_numba_bears_one_only(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(COUNTING, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_THREADS],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "NUMBA_THREADING_LAYER": "workqueue",
+            "NUMBA_NUM_THREADS": "2",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split(maxsplit=1) == ["workqueue", "[2.0, 2.0, 2.0]\n"]
+
+
+def test_what_a_loop_calls_stays_a_function_that_takes_turns(tmp_path: Path) -> None:
+    sys.path.insert(0, str(tmp_path))
+    (tmp_path / "counting_again.py").write_text(COUNTING, "utf-8")
+    try:
+        import counting_again  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert counting_again.twice(np.ones(2)).tolist() == [2.0, 2.0]
+    assert isinstance(counting_again.double, Compiled) and counting_again.double(3) == 6

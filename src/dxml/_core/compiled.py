@@ -3,6 +3,9 @@
 Importing numba takes time and memory, and the first call of a compiled function as much again, even
 where its code comes from the cache on disk (benchmarks/startup.py). What runs no such loop needs
 neither.
+
+Where numba has neither OpenMP nor TBB, as in slim containers and on macOS, two threads that run
+loops at once would end the process. Calls take turns there.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from threading import RLock
+from types import FunctionType
 from typing import Any
 
 __all__ = [
@@ -29,6 +33,7 @@ prange = range
 """Inside a compiled function this is numba's `prange`."""
 
 _lock = RLock()
+_turn = RLock()
 _listeners: list[tuple[Callable[[str], None], Callable[[str], None]]] = []
 _prepared: list[Callable[[Any], None]] = []  # and not called yet
 
@@ -36,7 +41,7 @@ _prepared: list[Callable[[Any], None]] = []  # and not called yet
 class Compiled:
     """A function that becomes numba's at its first call; `__wrapped__` is the function itself."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         self.__wrapped__ = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -45,15 +50,22 @@ class Compiled:
         self._dispatcher: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._dispatcher or self.dispatcher())(*arguments)
+        run = self._dispatcher or self.dispatcher()
+        if _Side.by_side:
+            return run(*arguments)
+        with _turn:
+            found = run(*arguments)
+            _Side.look()
+        return found
 
     def dispatcher(self) -> Callable[..., Any]:
-        """numba's function; names of the module that it uses become numba's too."""
+        """numba's function; what it calls is numba's too, for it alone."""
         with _lock:
             if self._dispatcher is None:
                 numba = _loaded()
-                names = self.__wrapped__.__globals__
-                for name in self.__wrapped__.__code__.co_names:
+                plain = self.__wrapped__
+                names = dict(plain.__globals__)
+                for name in plain.__code__.co_names:
                     found = names.get(name)
                     if isinstance(found, Compiled):
                         names[name] = found.dispatcher()
@@ -61,11 +73,30 @@ class Compiled:
                         names[name] = numba.prange
                 while _prepared:
                     _prepared.pop()(numba)
-                self._dispatcher = numba.njit(cache=True, **self._options)(self.__wrapped__)
+                own = FunctionType(
+                    plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+                )
+                own.__qualname__, own.__module__ = plain.__qualname__, plain.__module__
+                self._dispatcher = numba.njit(cache=True, **self._options)(own)
             return self._dispatcher
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+class _Side:
+    """Whether several threads may run loops at once."""
+
+    by_side = False
+
+    @classmethod
+    def look(cls) -> None:
+        """numba tells after the first loop over several cores; until then nobody knows."""
+        numba = _loaded()
+        try:
+            cls.by_side = numba.threading_layer() != "workqueue"
+        except ValueError:
+            cls.by_side = False
+
+
+def compiled(**options: Any) -> Callable[[Any], Any]:
     """Have numba compile a function when it is first called; what it compiled stays on disk.
 
     Parameters
