@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dxml._core.packed import NO_SCALE
 from dxml._core.threads import threads
 from dxml._neighbors.cosine import (
+    FEW_REACHED,
     Columns,
     Neighbours,
     cosine_weights,
@@ -173,11 +174,25 @@ def test_packed_columns_unpack_to_rows_of_length_1(kind: type) -> None:
     np.testing.assert_allclose(cosines, [[0.6, 0], [0.8, 0]], rtol=1e-6)
 
 
-def test_numpy_finds_what_compiled_code_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the bit, with many ties, empty rows and fewer neighbours than wanted."""
+@pytest.mark.parametrize(
+    ("n", "d", "of_points", "of_queries"), [(50, 9, 0.3, 0.4), (2000, 300, 0.01, 0.04)]
+)
+def test_numpy_finds_what_compiled_code_finds(
+    monkeypatch: pytest.MonkeyPatch, n: int, d: int, of_points: float, of_queries: float
+) -> None:
+    """To the bit, with many ties, empty rows and fewer neighbours than wanted.
+
+    Of the second data, some queries reach a few of the points only, and others many.
+    """
     rng = np.random.default_rng(0)
-    points = sp.csr_matrix(rng.integers(-1, 3, (50, 9)) * (rng.random((50, 9)) < 0.3), dtype="f4")
-    queries = sp.csr_matrix(rng.integers(0, 3, (20, 9)) * (rng.random((20, 9)) < 0.4), dtype="f4")
+    points = sp.csr_matrix(
+        rng.integers(-1, 3, (n, d)) * (rng.random((n, d)) < of_points), dtype="f4"
+    )
+    queries = sp.csr_matrix(
+        rng.integers(0, 3, (20, d)) * (rng.random((20, d)) < of_queries), dtype="f4"
+    )
+    reached = queries.astype(bool).astype(int) @ points.astype(bool).astype(int).getnnz(axis=0)
+    assert d < 300 or 0 < (reached <= n // FEW_REACHED).sum() < 20
     for scaled in (points, sp.csr_matrix(points / np.float32(3))):
         for k in (1, 5, 50):
             found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dxml._neighbors.selection import BLOCK, select_largest
+from dxml._neighbors.selection import BLOCK, select_largest, select_reached
 
 
 def selected(totals: np.ndarray, units: np.ndarray, k: int) -> tuple[list[int], list[float]]:
@@ -36,6 +36,20 @@ def test_as_a_stable_sort(n: int, levels: int) -> None:
         ids, values = selected(totals, units, k)
         assert ids == best + [-1] * (k - len(best))
         assert values == products[best].tolist() + [0.0] * (k - len(best))
+
+
+@pytest.mark.parametrize("levels", [3, 1 << 20])
+def test_of_the_places_reached_as_of_all(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    totals = np.zeros(5 * BLOCK, np.float32)
+    places = rng.permutation(len(totals))[:150].astype(np.int32)
+    totals[places] = rng.integers(-levels, levels, 150) / levels
+    units = rng.choice(np.float32([0, 0.5, 1]), len(totals))
+    for k in (0, 1, 7, 100, 200):
+        ids, values, left = np.full(k, -1, np.int32), np.zeros(k, np.float32), totals.copy()
+        select_reached(left, units, np.concatenate([places, places[:20]]), ids, values)
+        assert (ids.tolist(), values.tolist()) == selected(totals, units, k)
+        assert not left.any()  # ready for the next sums
 
 
 def test_numbers_that_rise_and_that_fall() -> None:

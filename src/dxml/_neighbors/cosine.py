@@ -23,7 +23,7 @@ from dxml._core.scaling import FeatureScaler, is_dense
 from dxml._core.sparse import only_values, ranges, stored
 from dxml._core.threads import n_threads
 from dxml._neighbors.index import PartitionedIndex
-from dxml._neighbors.selection import select_largest
+from dxml._neighbors.selection import select_largest, select_reached
 
 if TYPE_CHECKING:
     from dxml._neighbors.cosine_gpu import GpuColumns
@@ -45,6 +45,7 @@ MIN_WEIGHT = (
     1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
 )
 SEARCHED = 1024  # queries of a block
+FEW_REACHED = 16  # points to an entry of a query's features: from so many on, the rest is left out
 FOUND_BYTES = 8  # of a neighbour: its id and its cosine
 
 Floats = npt.NDArray[np.float32]
@@ -59,16 +60,28 @@ def _search(  # type: ignore[no-untyped-def]
     n_queries = indptr.shape[0] - 1
     for chunk in prange(n_chunks):
         total = np.zeros(n, dtype=np.float32)
+        reached = np.empty(n // FEW_REACHED, dtype=np.int32)
         for i in range(chunk * n_queries // n_chunks, (chunk + 1) * n_queries // n_chunks):
-            total[:] = 0
+            length = 0
+            for j in stored(indptr, i):
+                length += starts[indices[j] + 1] - starts[indices[j]]
+            few, size = length <= reached.shape[0], 0
             for j in stored(indptr, i):
                 value = data[j]
                 for p in stored(starts, indices[j]):
                     number = value_at(values, p)
+                    row = rows[p]
                     if scaled:
-                        number *= scale[rows[p]]
-                    total[rows[p]] += value * number
-            select_largest(total, unit, ids[i], cosines[i])
+                        number *= scale[row]
+                    if few and total[row] == 0:
+                        reached[size] = row
+                        size += 1
+                    total[row] += value * number
+            if few:
+                select_reached(total, unit, reached[:size], ids[i], cosines[i])
+            else:
+                select_largest(total, unit, ids[i], cosines[i])
+                total[:] = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,10 @@
 """The largest of many products, best first, without sorting all of them.
 
-The largest number of each block is found first, by a loop that is vectorised. At least k numbers
-are as large as the k-th largest of those, so that blocks with a smaller one are passed over. A heap
-holds the k largest numbers of the others so far, the least of them on top.
+`select_largest`: the largest number of each block is found first, by a loop that is vectorised. At
+least k numbers are as large as the k-th largest of those, so that blocks with a smaller one are
+passed over. A heap holds the k largest numbers of the others so far, the least of them on top.
+
+`select_reached` looks at some places only, for sums that are 0 nearly everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import numpy as np
 
 from dxml._core.compiled import compiled
 
-__all__ = ["select_largest"]
+__all__ = ["select_largest", "select_reached"]
 
 BLOCK = 64  # numbers of which the largest is found at once
 
@@ -57,6 +59,39 @@ def select_largest(totals, units, ids, values):  # type: ignore[no-untyped-def]
                 least = values[0]
     if size < k:
         _heap(ids, values, size)
+    _sort(ids, values, size)
+
+
+@compiled()
+def select_reached(totals, units, places, ids, values):  # type: ignore[no-untyped-def]
+    """What `select_largest` writes where all other totals are 0; totals of `places` become 0.
+
+    Parameters
+    ----------
+    places : int32 array
+        In any order. One that comes again is passed over.
+    """
+    k, size = ids.shape[0], 0
+    for place in places:
+        value = totals[place] * units[place]
+        totals[place] = 0
+        if value <= 0 or not k:
+            continue
+        if size < k:
+            ids[size], values[size] = place, value
+            size += 1
+            if size == k:
+                _heap(ids, values, size)
+        elif _is_less(values[0], ids[0], value, place):
+            _sink(ids, values, k, 0, place, value)
+    if size < k:
+        _heap(ids, values, size)
+    _sort(ids, values, size)
+
+
+@compiled()
+def _sort(ids, values, size):  # type: ignore[no-untyped-def]
+    """Put the first `size`, which are a heap, into falling order."""
     for last in range(size - 1, 0, -1):
         place, value = ids[last], values[last]
         ids[last], values[last] = ids[0], values[0]
