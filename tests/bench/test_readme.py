@@ -20,6 +20,7 @@ TITLES = {
     "PubMed-MeSH": "pubmed-mesh",
     "TIBKAT-GND": "tibkat-gnd",
 }
+BESIDE = ("eurlex-4k", "pubmed-mesh", "tibkat-gnd")
 JOINT = {"joint (GPU)": "joint", "joint": "joint"}
 GPU_ROWS = ("joint with an encoder", "joint", "joint (GPU)", "dxml")
 
@@ -27,10 +28,10 @@ GPU_ROWS = ("joint with an encoder", "joint", "joint (GPU)", "dxml")
 def stored() -> dict[tuple[str, str], dict[str, Any]]:
     """(label, data set) → row, read without any code of the report."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for name in ("deep", "joint", "peers", "paper-small", "paper-eurlex"):
+    for name in ("deep", "joint", "peers", "paper-small", "paper-eurlex", "ablation"):
         text = (ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8")
         for row in json.loads(text)["rows"]:
-            if row["scores"]:
+            if row["scores"] and row["study"] is None:
                 assert found.setdefault((row["label"], row["dataset"]), row)["scores"]
     return found
 
@@ -54,8 +55,9 @@ def has(row: dict[str, Any], where: str) -> bool:
     """Whether cores, threads and GPU of a stored row are among those a page gives."""
     threads = "/".join(map(str, row["threads"]))
     cores = sorted({int(re.findall(r"(\d+) cores", name)[0]) for name in row["machines"]})
-    said = f"{threads} threads of {'/'.join(map(str, cores))} cores"
-    return said in [one.partition(", ")[0] for one in where.split("; ")]
+    (kind,) = {"AMD EPYC" if name.startswith("AMD") else "Intel Xeon" for name in row["machines"]}
+    said = f"{threads} threads of {'/'.join(map(str, cores))} cores, {kind}"
+    return said in [one.removesuffix(", NVIDIA H200") for one in where.split("; ")]
 
 
 def test_the_pages_say_what_the_script_makes() -> None:
@@ -103,6 +105,39 @@ def test_every_stored_peer_of_eurlex_is_shown() -> None:
     assert peers and peers <= {row[0] for row in tables()[0][1:]}
 
 
+def test_which_rows_share_a_clock_is_what_was_stored_with_them() -> None:
+    passage = " ".join(RESULTS.split("How far to trust")[1].split("Repeat it")[0].split())
+    alike = passage.split("On one clock are ")[1].split(": on one machine")[0]
+    older = passage.split("before they predict. ")[1].split(" are older")[0]
+    rows, threads_of = stored(), (["AMD EPYC, 2 cores, 24 GiB"], [2])
+    for name, *_ in tables()[0][1:]:
+        mine = [rows[name, d] for d in TITLES.values() if (name, d) in rows and d in BESIDE]
+        if mine and (name == "joint (CPU)" or mine[0]["method"].startswith("peer:")):
+            same = [(r["machines"], r["threads"]) == threads_of for r in mine]
+            apart = [r["stages"].keys() >= {"read", "save", "predict"} for r in mine]
+            listed = set(re.split(r", (?!beam)| and ", alike if all(same + apart) else older))
+            assert name in listed, name
+            assert all(same + apart) or not any(same + apart)
+
+
+def test_every_joint_that_finds_fewer_frequent_labels_is_named() -> None:
+    rows = stored()
+    short = {"joint with an encoder": "encoder", "joint": "GPU", "joint (CPU)": "CPU"}
+    (sentence,) = re.findall(r"^Of the most frequent labels.*$", RESULTS, re.MULTILINE)
+    shown = {row[0] for row in tables()[0][1:]} - short.keys()
+    for title, data in TITLES.items():
+        found = {
+            name: row["bands"]["head"]["found@5"]["mean"]
+            for (name, d), row in rows.items()
+            if d == data and (name in shown or name in short)
+        }
+        if data in BESIDE:
+            most = max(value for name, value in found.items() if name in shown)
+            for name in short.keys() & found.keys():
+                words = rf"{title}[^;]* {found[name]:.1f} \({short[name]}\)"
+                assert bool(re.search(words, sentence)) == (found[name] < most), (title, name)
+
+
 def test_a_model_without_a_gpu_part_is_marked() -> None:
     beside = {row[0]: row for row in tables()[0]}
     for title, cell in zip(beside["method"][1:-1], beside["joint (GPU)"][1:-1], strict=True):
@@ -142,7 +177,8 @@ def test_calibration_is_that_stored_and_the_best_other_is_named() -> None:
                 for (label, dataset), row in rows.items()
                 if dataset == data and row["method"] != "joint" and measure in row["scores"]
             ]
-            assert cell == "{:.1f}, {}".format(*min(others)), title
+            few = {3: " (3 splits)"}.get(rows[min(others)[1], data]["runs"], "")
+            assert cell == "{:.1f}, {}".format(*min(others)) + few, title
 
 
 def test_the_largest_number_of_labels_is_that_of_a_stored_run() -> None:
@@ -163,3 +199,12 @@ def test_ranges_of_calibration_in_words() -> None:
     for page in ("README.md", "docs/guide/methods.md"):
         text = " ".join((ROOT / page).read_text("utf-8").split())
         assert words in text, f"{page}: {words}"
+
+
+def test_how_far_probabilities_of_few_points_are_off() -> None:
+    page = (ROOT / "docs" / "guide" / "probabilities.md").read_text("utf-8")
+    few = tables(page.split("<!-- calibration, few")[1])[0]
+    off = [float(row[3].split(" / ")[0]) for row in few[1:] if row[1] in ("20", "50")]
+    assert len(off) >= 8
+    words = f"With 20 to 50 training points they were [off by {min(off):.0f} to {max(off):.0f} over"
+    assert words in README

@@ -103,8 +103,8 @@ def test_a_gpu_without_work_does_not_count(store: Store, put: Callable[..., Stor
     [row] = summarise(experiment(plan(searched)), store)["rows"]
     assert row["devices"] == ["cuda"] and row["gpu_bytes"]["mean"] == 8_000_000
     assert Row("x", row).devices == ["cuda"]
-    assert equipment(Row("x", one)) == "2 threads of 16 cores, G"
-    assert equipment(Row("x", stored_before)) == "2 threads of 16 cores"
+    assert equipment(Row("x", one)) == "2 threads of 16 cores, C, G"
+    assert equipment(Row("x", stored_before)) == "2 threads of 16 cores, C"
 
 
 def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]) -> None:
@@ -119,6 +119,9 @@ def test_summaries_are_written_and_read(store: Store, put: Callable[..., Stored]
     assert [summary["experiment"] for summary in both] == ["small", "zlarge"]
     (row,) = load_rows(both)  # the same row: that with more splits
     assert row.splits == [1, 2] and row.experiment == "zlarge"
+    older, newer = ({**both[0], "experiment": day, "dates": [day]} for day in ("a", "b"))
+    for order in ([older, newer], [newer, older]):  # as many splits: the newest
+        assert [row.experiment for row in load_rows(order)] == ["b"]
     assert load_summaries(store.root, "small") == both[:1]
     with pytest.raises(
         DataFormatError, match="holds no nothing.json. Run it first: dxml bench run"

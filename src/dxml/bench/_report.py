@@ -23,9 +23,10 @@ NOTES = "notes.md"
 """Words for the top of the page, beside the summaries."""
 _REPOSITORY = (*SMALL, "eurlex-4k")
 _TWINS = (
-    "The real files could not be obtained. A *twin* is generated data of the same shape and about "
-    "the same difficulty: compare methods with each other on it, never a number with the paper's. "
-    "[How twins were calibrated](twins.md)."
+    "The real files could not be obtained. A *twin* is generated data of the same shape: compare "
+    "methods with each other on it, never a number with the paper's. How difficult it is, is not "
+    "settled, and even the order of methods need not be that on the real data: "
+    "[how twins were made](twins.md)."
 )
 
 
@@ -90,9 +91,10 @@ def _how_to_read(summaries: list[dict[str, Any]], machines: dict[str, str]) -> s
     lines = [
         "Scores are percentages, the higher the better; `±` is the standard deviation over splits. "
         "*Difference* is ours less theirs. Cells without a number say why below their table. "
-        "Settings are the methods' defaults. *Where* is the machine, what computed, and how many "
-        "threads it had; compare seconds only where all of it is the same. What the defaults were "
-        f"chosen on, and how all is measured: `benchmarks/README.md`.{period}"
+        "Settings are the methods' defaults, unless the name of a row says others. *Where* is the "
+        "machine, what computed, and how many threads it had; compare seconds only where all of it "
+        "is the same. What the defaults were chosen on, and how all is measured: "
+        f"`benchmarks/README.md`.{period}"
     ]
     lines += [f"- machine {letter}: {name}" for name, letter in machines.items()]
     return "\n".join([lines[0], "", *lines[1:]]) if machines else lines[0]
@@ -112,7 +114,8 @@ def _headline(rows: Sequence[Row], published: Published) -> str:
                 cells = [md.with_deviation(row.mean(f"P@{k}"), row.deviation(f"P@{k}")) for k in KS]
                 given = ", ".join(f"{k}={v}" for k, v in row.parameters.items()) or "defaults"
                 difference = md.change(row.mean("P@1"), claimed[0])
-                lines.append([title, f"measured, {given}", *cells, difference])
+                few = tables.fewer_splits(row, rows)
+                lines.append([title, f"measured, {given}{few}", *cells, difference])
     header = ["data", "DXML", *(f"P@{k}" for k in KS), "difference at 1"]
     unique = list(dict.fromkeys(map(tuple, lines)))
     return "## What the paper's method reaches, next to what the paper claims\n\n" + md.table(
@@ -216,7 +219,11 @@ def _beyond(
             _picture(pictures, "accuracy-memory"),
         ]
         if any(row.method == "dxml" and row.measured and row.study is None for row in rows):
-            sections.append("## Where DXML's seconds go\n\n" + tables.stages(rows))
+            sections.append(
+                "## Where DXML's seconds go\n\n"
+                "Machines, devices and threads are those of *Time, memory and size*.\n\n"
+                + tables.stages(rows)
+            )
     if found := tables.chosen(rows):
         sections.append("## What training chose by itself\n\nTimes over splits.\n\n" + found)
     held_out = dict.fromkeys(row.study for row in rows if row.part == "validation" and row.study)

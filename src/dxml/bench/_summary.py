@@ -255,13 +255,15 @@ def load_summaries(root: Path, only: str | None = None) -> list[dict[str, Any]]:
 
 
 def load_rows(summaries: list[dict[str, Any]]) -> list[Row]:
-    """All rows; where two experiments share one, that with more runs behind it, then the first."""
+    """All rows; where two experiments share one, that with more splits, then the newest."""
     best: dict[str, Row] = {}
+    known: dict[str, tuple[int, str]] = {}
     for summary in summaries:
+        newest = max(summary["dates"], default="")
         for values in summary["rows"]:
             row = Row(summary["experiment"], values)
             identity = [row.dataset, row.part, row.label, row.method, row.parameters, row.study]
             key = json.dumps(identity, sort_keys=True)
-            if key not in best or len(row.splits) > len(best[key].splits):
-                best[key] = row
+            if key not in best or (len(row.splits), newest) > known[key]:
+                best[key], known[key] = row, (len(row.splits), newest)
     return list(best.values())

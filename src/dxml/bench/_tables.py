@@ -18,6 +18,7 @@ __all__ = [
     "costs",
     "equipment",
     "failures",
+    "fewer_splits",
     "find",
     "name_of",
     "paper_scores",
@@ -34,6 +35,8 @@ __all__ = [
 TWIN = "twin:"
 """What the name of generated data of a real data set's shape begins with."""
 _CORES = re.compile(r", (\d+) cores, ")
+_MARKS = re.compile(r"\(R\)| Processor\b")
+"""What a processor's name says besides."""
 _PAPER_NAMES = {name: ours for ours, names in PAPER_METHODS.items() for name in names}
 
 
@@ -83,6 +86,12 @@ def name_of(row: Row) -> str:
     return names[0] if names and row.label == row.method else row.label
 
 
+def fewer_splits(row: Row, rows: Sequence[Row]) -> str:
+    """`` (3 splits)`` behind the name of a row that has fewer than others on the same data."""
+    most = max(other.runs for other in find(rows, row.dataset))
+    return f" ({row.runs} split{'' if row.runs == 1 else 's'})" if 0 < row.runs < most else ""
+
+
 def _score_line(
     name: str,
     row: Row | None,
@@ -125,12 +134,13 @@ def _scores(
         mine: list[Row | None] = [r for r in find(rows, dataset, method) if r.measured]
         for row in mine or [None]:
             reason = _reason(rows, dataset, method, published)
-            title = name_of(row) if row else name
+            title = name_of(row) + fewer_splits(row, rows) if row else name
             lines.append(_score_line(title, row, theirs, measure, reason, notes))
         shown.add(method)
     for row in find(rows, dataset):
         if row.method not in shown:
-            lines.append(_score_line(name_of(row), row, None, measure, row.why_not, notes))
+            title = name_of(row) + fewer_splits(row, rows)
+            lines.append(_score_line(title, row, None, measure, row.why_not, notes))
     return "\n\n".join(filter(None, [md.table(header, lines), str(notes)]))
 
 
@@ -245,10 +255,12 @@ def _where(row: Row, machines: dict[str, str]) -> str:
 
 
 def equipment(row: Row) -> str:
-    """Threads, cores and GPU that a row's runs had, as stored with them."""
+    """Threads, cores, processor and GPU that a row's runs had, as stored with them."""
     cores = sorted({int(found[1]) for name in row.machines if (found := _CORES.search(name))})
     threads = "/".join(map(str, row.threads))
     words = f"{threads} thread{'' if threads == '1' else 's'} of {'/'.join(map(str, cores))} cores"
+    kinds = {_CORES.split(name)[0] for name in row.machines}
+    words += ", " + "/".join(sorted(_MARKS.sub("", kind) for kind in kinds))
     gpus = sorted({_CORES.split(name)[2].partition(", ")[2] for name in row.machines} - {""})
     return f"{words}, {', '.join(gpus)}" if "cuda" in row.devices else words
 
@@ -370,11 +382,12 @@ def studies(rows: Sequence[Row], study: str) -> str:
                     row.part,
                     f"`{value}`",
                     *cells,
+                    str(row.runs) if row.measured else md.MISSING,
                     md.number(row.second("train")),
                     equipment(row) if row.measured else md.MISSING,
                 ]
             )
-    header = ["data", "scored on", study, *(f"P@{k}" for k in KS), "train s", "where"]
+    header = ["data", "scored on", study, *(f"P@{k}" for k in KS), "runs", "train s", "where"]
     return md.table(header, lines, left=3)
 
 
