@@ -77,7 +77,7 @@ SOURCES = {
     ),
     "benchmarks/results/joint-experiments/README.md": (
         *(f"joint-experiments/{path.name}" for path in (RESULTS / EXPERIMENTS[0]).glob("*.txt")),
-        *("short-texts.json", "peers.json", "paper-eurlex.json"),
+        *("short-texts.json", "peers.json", "paper-eurlex.json", "contents-paths.json"),
     ),
     "benchmarks/results/deep-experiments/README.md": ("deep-experiments/encoder-alone.jsonl",),
 }

@@ -1,4 +1,4 @@
-"""Twins: generated documents of a registered data set's shape, and about as difficult."""
+"""Twins: generated documents of a registered data set's shape, meant to be about as difficult."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_twin(
     length_spread: float | None = None,
     random_state: int | None = 0,
 ) -> Dataset:
-    """Generated data of the shape of a registered data set, and about as difficult.
+    """Generated data of the shape of a registered data set, meant to be about as difficult.
 
     Parameters
     ----------
