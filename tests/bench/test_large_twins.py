@@ -42,3 +42,9 @@ def test_memory_is_what_a_process_has_of_its_own() -> None:
         taken = np.ones(100_000_000, np.uint8)
         time.sleep(0.2)
     assert 80e6 < during.peak - before.peak < 150e6 and len(taken)
+
+
+def test_the_table_of_a_promise_of_memory_is_what_is_stored() -> None:
+    script = load_script("memory")
+    page = script.PAGE.read_text("utf-8")
+    assert f"{script.BEGIN}\n{script.render()}\n{script.END}" in page
