@@ -43,6 +43,9 @@ def test_run_score_and_report(tmp_path: Path) -> None:
     assert summary["rows"][0]["scores"]["P@1"]["mean"] > 50
     part = run("run", file, "--results", results, "--only", "split 2", "--rerun")
     assert "tiny: 2 runs, 1 to do" in part and "2 runs, 1 new, 0 failed" in part
+    assert "1 of them scored test points before, with this version of dxml" in part
+    log = (results / "test-log.jsonl").read_text("utf-8").splitlines()
+    assert len(log) == 3 and "split 2 knn" in json.loads(log[-1])["run"]
     summary = json.loads((results / "tiny.json").read_text("utf-8"))
     (results / "tiny.json").unlink()
     run("score", file, "--results", results)
@@ -50,6 +53,21 @@ def test_run_score_and_report(tmp_path: Path) -> None:
     output = tmp_path / "page"
     run("report", "--results", results, "--output", output, "--no-plots", "--experiment", "tiny")
     assert "A tiny one." in (output / "benchmarks.md").read_text("utf-8")
+
+
+def test_all_means_every_experiment_but_that_of_tiny_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tiny", "other", "smoke"):
+        text = EXPERIMENT.replace('"tiny"', f'"{name}"')
+        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+    found = {path.stem: path for path in sorted(tmp_path.glob("*.toml"))}
+    monkeypatch.setattr("dxml.bench._spec.shipped", lambda: found)
+    said = run("run", "all", "--results", tmp_path / "results", "--device", "cpu")
+    assert "other: 2 runs, 0 stored already" in said
+    assert "tiny: 2 runs, 2 stored already" in said and "smoke" not in said
+    summary = json.loads((tmp_path / "results" / "tiny.json").read_text("utf-8"))
+    assert summary["rows"][0]["commands"][0].startswith("dxml ")
 
 
 def test_list_shows_the_experiments() -> None:

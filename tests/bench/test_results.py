@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,16 @@ def test_an_unknown_format_is_named(store: Store, put: Callable[..., Stored]) ->
         DataFormatError, match="format 99 is not 1. Remove the folder and run again"
     ):
         store.get(RUN)
+
+
+def test_it_is_written_down_when_test_points_are_scored(
+    store: Store, put: Callable[..., Stored]
+) -> None:
+    run, held_out = RUN, replace(RUN, part="validation")
+    assert store.scored_on_test([run], "1") == 0
+    put(run, [[2]], versions={"dxml": "1"}, settings={"threads": 2, "command": "dxml bench run x"})
+    put(held_out, [[2]], versions={"dxml": "1"})
+    (line,) = map(json.loads, store.test_log.read_text("utf-8").splitlines())
+    assert (line["run"], line["command"]) == (str(run), "dxml bench run x")
+    assert store.scored_on_test([run, held_out], "1") == 1
+    assert store.scored_on_test([run], "2") == 0  # a new version may score once more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 
 import numpy as np
@@ -140,3 +141,28 @@ def test_the_interval_of_a_mean_by_hand() -> None:
     assert many.interval("P@1") == pytest.approx(2.2622 * 0.5 / 10**0.5, abs=1e-4)
     assert Row("e", row("bibtex", "dxml", 60.0, runs=1)).interval("P@1") is None
     assert many.interval("absent") is None
+
+
+def test_rows_of_another_machine_stay(store: Store, put: Callable[..., Stored]) -> None:
+    """Raw rankings of a summary may be gone; what is not run again keeps its row."""
+    knn, leml = runs(2), runs(1, "leml")
+    both = experiment(*map(plan, [*knn, *leml]))
+    for run in (*knn, *leml):
+        put(run, [[2]], commit="old", versions={"dxml": "1"})
+    path = write_summary(both, store)
+    before = {row["method"]: row for row in json.loads(path.read_text("utf-8"))["rows"]}
+    shutil.rmtree(store.raw)
+    put(leml[0], [[7]], commit="new", versions={"dxml": "2"}, date="2026-03-04T00:00:00+00:00")
+    put(knn[0], [[9]])  # one of two splits is no row of two
+    write_summary(both, store)
+    after = json.loads(path.read_text("utf-8"))
+    rows = {row["method"]: row for row in after["rows"]}
+    assert rows["knn"] == before["knn"] and rows["leml"]["scores"]["P@1"]["mean"] == 70
+    assert after["commits"] == ["new", "old"] and {"1", "2"} <= set(after["versions"]["dxml"])
+    assert after["dates"] == ["2026-01-02", "2026-03-04"]
+    put(knn[1], [[9]])
+    write_summary(both, store)
+    rows = {row["method"]: row for row in json.loads(path.read_text("utf-8"))["rows"]}
+    assert rows["knn"]["scores"]["P@1"]["mean"] == 90
+    write_summary(experiment(plan(leml[0])), store)  # no longer planned
+    assert [row["method"] for row in json.loads(path.read_text("utf-8"))["rows"]] == ["leml"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,9 @@ __all__ = ["app"]
 app = typer.Typer(help="Benchmarks: run experiments, make the page.", no_args_is_help=True)
 
 NO_EXPERIMENT = typer.Argument(
-    None, metavar="[FILE_OR_NAME]", help="An experiment; not with [bold]--method[/bold]."
+    None,
+    metavar="[FILE_OR_NAME]",
+    help="An experiment, or [bold]all[/bold] of them; not with [bold]--method[/bold].",
 )
 EXPERIMENT = typer.Argument(
     ..., metavar="FILE_OR_NAME", help="A TOML file, or a name of [bold]dxml bench list[/bold]."
@@ -57,12 +61,13 @@ def run(
     Without an experiment, every --method is run on every --data. A method may be
     a file of your own: docs/guide/board.md says what is in it.
     """
+    from dxml import __version__
     from dxml._cli._output import check_folder
     from dxml.bench._results import Store
     from dxml.bench._runner import run_experiment, to_do
-    from dxml.bench._spec import find_experiment, own_experiment
+    from dxml.bench._spec import find_experiment, measuring, own_experiment
     from dxml.bench._summary import write_summary
-    from dxml.bench._worker import Settings
+    from dxml.bench._worker import Settings, plain
     from dxml.exceptions import ParameterError, did_you_mean
 
     devices = ("auto", "cpu", "cuda")
@@ -70,29 +75,40 @@ def run(
         raise ParameterError(f"unknown device {device!r}{did_you_mean(device, devices)}")
     check_folder(results)
     if experiment is None and method and data:
-        chosen = own_experiment(name, method, data)
+        several = [own_experiment(name, method, data)]
+    elif experiment == "all" and not method and not data:
+        several = measuring()
     elif experiment is not None and not method and not data:
-        chosen = find_experiment(experiment)
+        several = [find_experiment(experiment)]
     else:
         raise ParameterError("give an experiment, or --method and --data.")
     store = Store(results)
     again = {"retry_failed": retry_failed, "rerun": rerun}
-    new, total = len(to_do(chosen, store, only=only, **again)), len(chosen.runs)
-    if not quiet:
-        left = f"{new} to do" if only else f"{total - new} stored already"
-        typer.echo(f"{chosen.name}: {total} runs, {left}", err=True)
-    run_experiment(
-        chosen,
-        store,
-        Settings(device=device),
-        jobs=jobs,
-        only=only,
-        report=(lambda event: None) if quiet else _say,
-        **again,
-    )
-    path = write_summary(chosen, store)
-    failed = sum(1 for r in chosen.runs if (s := store.get(r)) and s.status == "failed")
-    typer.echo(f"{path}: {total} runs, {new} new, {failed} failed")
+    settings = Settings(device=device, command=plain(shlex.join(["dxml", *sys.argv[1:]])))
+    for chosen in several:
+        wanted, total = to_do(chosen, store, only=only, **again), len(chosen.runs)
+        if not quiet:
+            left = f"{len(wanted)} to do" if only else f"{total - len(wanted)} stored already"
+            typer.echo(f"{chosen.name}: {total} runs, {left}", err=True)
+            scored = store.scored_on_test(wanted, __version__)
+            if scored:
+                typer.echo(
+                    f"{scored} of them scored test points before, with this version of dxml: "
+                    f'{store.test_log} says when. Choices belong on part = "validation".',
+                    err=True,
+                )
+        run_experiment(
+            chosen,
+            store,
+            settings,
+            jobs=jobs,
+            only=only,
+            report=(lambda event: None) if quiet else _say,
+            **again,
+        )
+        path = write_summary(chosen, store)
+        failed = sum(1 for r in chosen.runs if (s := store.get(r)) and s.status == "failed")
+        typer.echo(f"{path}: {total} runs, {len(wanted)} new, {failed} failed")
 
 
 def _say(event: Event) -> None:

@@ -3,6 +3,7 @@
 ::
 
     RESULTS/NAME.json                  summary of an experiment: small, may be committed
+    RESULTS/test-log.jsonl             a line for each time that test points were scored
     RESULTS/raw/RUN_ID/result.json     everything but the ranking; of a failed run, the error
     RESULTS/raw/RUN_ID/ranking.npz     indices int32, scores float32
     RESULTS/raw/RUN_ID/scores.json     computed from the ranking, and thrown away without loss
@@ -14,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -109,7 +110,34 @@ class Store:
                 np.savez(partial / "ranking.npz", indices=ranking.indices, scores=ranking.scores)
             write_json(partial / "result.json", full)
             replace_folder(partial, folder)
+            if run.part == "test" and ranking is not None:
+                self._log_test(run, record)
         return Stored(run, folder, full)
+
+    @property
+    def test_log(self) -> Path:
+        """Where it is written down that test points were scored."""
+        return self.root / "test-log.jsonl"
+
+    def _log_test(self, run: Run, record: dict[str, Any]) -> None:
+        line = {
+            "date": record.get("date"),
+            "run": str(run),
+            "id": run.id,
+            "version": record.get("versions", {}).get("dxml"),
+            "commit": record.get("commit"),
+            "command": record.get("settings", {}).get("command"),
+        }
+        with self.test_log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def scored_on_test(self, runs: Iterable[Run], version: str) -> int:
+        """How many of these runs have scored test points with this version of dxml before."""
+        if not self.test_log.is_file():
+            return 0
+        lines = map(json.loads, self.test_log.read_text("utf-8").splitlines())
+        before = {line["id"] for line in lines if line["version"] == version}
+        return sum(run.id in before for run in runs)
 
     def discard_partial(self, run: Run) -> None:
         """Remove what an interrupted run left behind."""

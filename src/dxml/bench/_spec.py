@@ -42,6 +42,7 @@ __all__ = [
     "Run",
     "find_experiment",
     "known_parameters",
+    "measuring",
     "own_experiment",
     "read_experiment",
     "shipped",
@@ -181,6 +182,11 @@ def find_experiment(file_or_name: str | Path) -> Experiment:
         hint = did_you_mean(str(file_or_name), known)
         raise ParameterError(f"unknown experiment {str(file_or_name)!r}{hint}")
     return read_experiment(known[str(file_or_name)])
+
+
+def measuring() -> list[Experiment]:
+    """Every shipped experiment whose results a page has: all but that of tiny planted data."""
+    return [read_experiment(path) for name, path in shipped().items() if name != "smoke"]
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -110,6 +110,7 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
         "threads": sorted({record["settings"]["threads"] for record in records}),
         "devices": sorted({_device(record) for record in records}),
         "commits": sorted({record["commit"] for record in records}),
+        "commands": sorted({record["settings"].get("command", "") for record in records} - {""}),
         "rankings": [scores[stored.run]["ranking"][:16] for stored in done],
     }
 
@@ -160,9 +161,47 @@ def write_summary(experiment: Experiment, store: Store) -> Path:
     store.root.mkdir(parents=True, exist_ok=True)
     path = store.root / f"{experiment.name}.json"
     summary = summarise(experiment, store)
+    if path.is_file():
+        summary = _with_kept(summary, json.loads(path.read_text("utf-8")))
     lines = [f" {json.dumps(key)}: {_lines(value)}" for key, value in summary.items()]
     replace_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
+
+
+_KEY = ("dataset", "part", "label", "method", "parameters", "study")
+
+
+def _with_kept(summary: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Rows of the summary before stay where their runs are not all stored here.
+
+    Raw rankings are large and stay on the machine that made them, so a summary has rows of
+    several machines. A row is replaced as a whole, by one of as many runs or of all.
+    """
+    if before.get("format") != FORMAT:
+        return summary
+    known = {json.dumps([row[key] for key in _KEY]): row for row in before["rows"]}
+    rows, kept = [], 0
+    for row in summary["rows"]:
+        old = known.get(json.dumps([row[key] for key in _KEY]))
+        stays = old is not None and row["runs"] < min(old["runs"], row["planned"])
+        rows.append({**old, "planned": row["planned"]} if old is not None and stays else row)
+        kept += stays
+    if not kept:
+        return summary
+    names = {**before["versions"], **summary["versions"]}
+    versions = {
+        name: sorted({*before["versions"].get(name, ()), *summary["versions"].get(name, ())})
+        for name in names
+    }
+    dates = sorted({*before["dates"], *summary["dates"]})
+    return summary | {
+        "data": {**before["data"], **summary["data"]},
+        "rows": rows,
+        "machines": sorted({each for row in rows for each in row["machines"]}),
+        "versions": versions,
+        "commits": sorted({each for row in rows for each in row["commits"]}),
+        "dates": sorted({dates[0], dates[-1]}) if dates else [],
+    }
 
 
 def _lines(value: Any) -> str:

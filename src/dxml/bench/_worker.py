@@ -52,6 +52,7 @@ class Settings:
     device: str = "auto"
     threads: int | None = None
     warm_up: bool = True
+    command: str = ""
 
 
 def carry_out(run: Run, store: Store, settings: Settings) -> Stored:
