@@ -191,6 +191,8 @@ def test_a_format_that_cannot_be_told() -> None:
         recognise("a.csv")
     with pytest.raises(DataFormatError, match="A table of texts is for a tagger: dxml train with"):
         recognise("a.jsonl")
+    with pytest.raises(DataFormatError, match="A table of texts is for a tagger: dxml train with"):
+        recognise("A.XLSX")
     with pytest.raises(DataFormatError, match=r"one .npz holds one matrix, expected two"):
         recognise("a.npz")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 from pathlib import Path
 
 import pytest
 
 from dxml.exceptions import DataFormatError
+from dxml.progress import SILENT, StageTimer
 from dxml.text import TextTable, read_table
 from dxml.text._plain import is_plain
 
@@ -40,6 +42,23 @@ def test_each_file_of_a_folder_is_a_text_and_its_path_the_id(folder: Path) -> No
     assert table.ids == ("empty.txt", "fish.txt", "sub/soup.md.gz")
     assert table.texts == ("", "Fish\nin the sea", "Süppe")
     assert read_table(folder / "fish.txt").texts == ("Fish\nin the sea",)
+
+
+def test_names_may_be_in_capitals(tmp_path: Path) -> None:
+    """As some programs and systems write them: none is left out without a word."""
+    (tmp_path / "FISH.TXT").write_text("Fish", "utf-8")
+    (tmp_path / "Soup.Md.GZ").write_bytes(gzip.compress(b"Soup"))
+    assert read_table(tmp_path).ids == ("FISH.TXT", "Soup.Md.GZ")
+    assert read_table(tmp_path).texts == ("Fish", "Soup")
+    (tmp_path / "TABLE.CSV.XZ").write_bytes(lzma.compress(b"title,tags\nSea,a;b\n"))
+    table = read_table(tmp_path / "TABLE.CSV.XZ", text="title", labels="tags")
+    assert table.texts == ("Sea",) and table.labels == (("a", "b"),)
+
+
+def test_reading_a_folder_is_one_step(folder: Path) -> None:
+    timer = StageTimer(SILENT)
+    read_table(folder, progress=timer)
+    assert list(timer.seconds) == [f"read {folder.name}"], "not one a file"
 
 
 def test_each_line_may_be_a_text(folder: Path) -> None:

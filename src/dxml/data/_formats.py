@@ -42,7 +42,8 @@ __all__ = ["Format", "convert", "read", "read_blocks", "read_pair", "recognise",
 
 Format = Literal["repository", "pair", "libsvm", "npz", "mapped"]
 _SUFFIXES: dict[str, Format] = {".txt": "repository", ".svm": "libsvm", ".libsvm": "libsvm"}
-TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of what dxml.text reads
+TABLES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".xlsx", ".xlsm")
+"""Suffixes of what `dxml.text` reads."""
 ROWS = 4096  # of a block of arrays
 LIBSVM_BASES = (1, 0)  # of features, of labels: as the LIBSVM site's multi-label data sets have it
 

@@ -41,8 +41,8 @@ _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def plain_suffix(path: str | Path) -> str:
-    """The suffix that tells the format: ``.txt`` of ``train.txt.xz``."""
-    name = Path(path)
+    """The suffix that tells the format: ``.txt`` of ``train.txt.xz``, and of ``TRAIN.TXT``."""
+    name = Path(str(path).lower())
     return Path(name.stem).suffix if name.suffix in COMPRESSIONS else name.suffix
 
 
@@ -109,7 +109,8 @@ class TextFile:
         self.line = 0
         self._raw = raw
         self._stage = stage
-        self._stream = _decompressor(raw, path.suffix)
+        self._suffix = path.suffix.lower()
+        self._stream = _decompressor(raw, self._suffix)
         self._told = 0
         self._expanded = 0
         self._tail = b""
@@ -117,7 +118,7 @@ class TextFile:
 
     def _check_magic(self) -> None:
         self._tail = self._read(BLOCK)
-        if not self._tail and self.path.suffix in COMPRESSIONS:
+        if not self._tail and self._suffix in COMPRESSIONS:
             self.fail("the archive holds an empty file. Download or write it again")
         if not self._tail and not self.path.suffix:
             raise DataFormatError(f"{self.path} is empty. Send a text, or give a file.")
@@ -148,7 +149,7 @@ class TextFile:
             block = self._stream.read(size)
         except _DAMAGE as error:
             self.fail(
-                f"the {self.path.suffix.lstrip('.')} archive is truncated or damaged ({error}). "
+                f"the {self._suffix.lstrip('.')} archive is truncated or damaged ({error}). "
                 "Download it again"
             )
         self._stage.advance(self._raw.tell() - self._told)

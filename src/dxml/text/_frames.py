@@ -28,7 +28,7 @@ def read_parquet(
 
     All `columns` must exist; `optional` ones are read where they exist.
     """
-    if path.suffix in COMPRESSIONS:
+    if path.suffix.lower() in COMPRESSIONS:
         raise DataFormatError(
             f"{path}: a Parquet file is compressed inside. Unpack the {path.suffix} first."
         )

@@ -40,6 +40,8 @@ def read_plain(
         raise DataFormatError(
             f"{path}: the folder holds no texts ({', '.join(SUFFIXES)}). Check the path."
         )
-    for file in files:
-        name = file.relative_to(path).as_posix()
-        yield from read_text(file, name, lines, encoding, progress)
+    with progress.stage(f"read {path.name}", len(files), "files") as stage:
+        for file in files:
+            name = file.relative_to(path).as_posix()
+            yield from read_text(file, name, lines, encoding)
+            stage.advance()
