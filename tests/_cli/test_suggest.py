@@ -31,11 +31,24 @@ def test_texts_are_suggested_with_reasons(model: Path) -> None:
     assert done.exit_code == 0, done.output
     first, why, *_, last = done.stdout.splitlines()
     assert first == "p1\troads of gravel" and "unsure: " in why and why.endswith("copies: p2")
-    assert last == "2 of 4 texts; label them, then dxml learn"
+    assert last == "2 of 4 texts (1 labelled already); label them, then dxml learn"
     lines = run("suggest-next", pool, "--model", model, "--top", "9", "--json").stdout.splitlines()
     found = [json.loads(line) for line in lines]
     assert found[0]["id"] == "p1" and found[0]["copies"] == ["p2"]
-    assert len(found) == 3 and len(found[0]["labels"]) == 2 and found[0]["words"] == 3
+    assert len(found) == 2 and len(found[0]["labels"]) == 2 and found[0]["words"] == 3
+
+
+def test_what_was_learnt_is_not_suggested_again(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool, labelled = model.parent / "pool.jsonl", model.parent / "labelled.csv"
+    labelled.write_text("id,text,labels\np1,roads of gravel,road\np3,the salt sea,ocean\n", "utf-8")
+    assert run("learn", labelled, "--model", model, "-q").exit_code == 0
+    done = run("suggest-next", pool, "--model", model)
+    assert done.stdout == "0 of 4 texts (3 labelled already); there is nothing to label\n"
+    (model.parent / "none.csv").write_text("id,text\n", "utf-8")
+    said = fails(capsys, "suggest-next", model.parent / "none.csv", "--model", model)
+    assert "none.csv: the table has no rows. Check the path." in said
 
 
 def test_a_pool_without_ids_goes_by_its_rows(model: Path) -> None:

@@ -53,10 +53,26 @@ def test_copies_are_suggested_once(tagger: TextTagger) -> None:
     assert not {9, 13} & {each.place for each in found}
 
 
+def test_texts_that_carry_labels_already_are_left_out(tagger: TextTagger) -> None:
+    """By id, or by a whole text that is known; those that were trained on without labels stay."""
+    [road] = make_texts("road", 1, 2)  # known, without labels
+    fish, new = make_texts("fish", 1, 0)[0], make_texts("song", 1, 8)[0]
+    pool = [fish, road, new, f"{fish}!", f"Untitled\n{new} and more"]
+    assert {each.place for each in suggest_next(tagger, pool)} == {1, 2, 4}
+    learnt = TextTagger(min_df=1).fit(
+        ["aa bb", "cc dd", "aa dd"], [["x"], ["y"], []], ids=list("rst")
+    )
+    learnt.learn(["Untitled\naa bb cc"], [["x"]], ids=["u"])
+    pool = ["Untitled\naa bb cc", "Untitled\ncc dd", "aa dd"]
+    assert {each.place for each in suggest_next(learnt, pool, ids=["u", "v", "t"])} == {1, 2}
+    assert {each.place for each in suggest_next(learnt, pool)} == {0, 1, 2}
+
+
 def test_the_pool_may_be_small_or_empty(tagger: TextTagger) -> None:
     assert suggest_next(tagger, []) == []
     [one] = suggest_next(tagger, ["zzzz"], 5)
-    assert one.reasons == ("unlike the other suggestions",) and one.n_words == 0
+    assert one.reasons == ("there is no other",) and one.n_words == 0
+    assert suggest_next(tagger, ["", " \n"]) == [], "nobody can label a text without a word"
     with pytest.raises(ParameterError, match="must be 1 or more, got 0"):
         suggest_next(tagger, ["a"], 0)
 

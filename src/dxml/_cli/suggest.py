@@ -31,9 +31,11 @@ def suggest_next(
 
     Suggested are texts that the tagger is unsure of, that are typical of the
     pool, say much, and are unlike each other. Copies are named with their text.
+    Texts that carry labels already, by training or dxml learn, are left out.
     """
     from dataclasses import replace
 
+    from dxml.exceptions import DataFormatError
     from dxml.progress import open_progress
     from dxml.tagging._known_texts import first_line
     from dxml.tagging._suggesting import suggest_next
@@ -43,7 +45,9 @@ def suggest_next(
     columns = replace(reading.columns(tagger.columns), labels=None)
     with open_progress(quiet) as progress:
         table = reading.read(pool, columns, progress, distinct_ids=False)
-        found = suggest_next(tagger, table.texts, top)
+        if not len(table):
+            raise DataFormatError(f"{pool}: the table has no rows. Check the path.")
+        found = suggest_next(tagger, table.texts, top, ids=table.ids)
     names = table.names
     for each in found:
         title = first_line(table.texts[each.place])
@@ -67,4 +71,7 @@ def suggest_next(
         also = f"; copies: {', '.join(map(str, copies))}" if copies else ""
         typer.echo(f"{names[each.place]}\t{title}\n\t{'; '.join(each.reasons)}{also}")
     if not quiet and not as_json:
-        typer.echo(f"{len(found):,} of {len(table):,} texts; label them, then dxml learn")
+        left_out = len(tagger.labelled_again(table.texts, table.ids))
+        known = f" ({left_out:,} labelled already)" if left_out else ""
+        then = "label them, then dxml learn" if found else "there is nothing to label"
+        typer.echo(f"{len(found):,} of {len(table):,} texts{known}; {then}")

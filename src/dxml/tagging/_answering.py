@@ -303,6 +303,23 @@ class Answering(Classifying):
         most = len(short) >= FEW_TITLES and 2 * len(short) > n_short
         return sorted([*found, *short]) if most else found
 
+    def labelled_again(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> list[int]:
+        """The places of texts that are known with labels, as far as id and title tell.
+
+        Without ids a title tells it that is long, or that is the whole text.
+        """
+        known, found = self._known, []
+        rows = {title: row for row, title in enumerate(known.titles)}
+        for place, text in enumerate(texts):
+            title = first_line(text)
+            row = None if ids is None else known.ids.place(str(ids[place]))
+            if row is None or known.titles[row] != title:
+                telling = len(title) >= LONG_TITLE or title == text.strip()
+                row = rows.get(title) if telling else None
+            if row is not None and len(self.model.point_labels(row)):
+                found.append(place)
+        return found
+
     def _row(self, id: str) -> int:
         row = self._known.ids.place(id)
         if row is None:

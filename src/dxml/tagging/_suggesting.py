@@ -3,7 +3,8 @@
 A text counts by three numbers, each in standard deviations over the pool: how improbable its best
 labels are, how typical of the pool it is (its cosine with the mean of all), and how much it says
 (the logarithm of its known words). Texts are chosen one by one; the more a text is like one that is
-chosen already, the less it counts, and copies of one text are suggested once.
+chosen already, the less it counts, and copies of one text are suggested once. Texts that the tagger
+knows with labels, their copies, and texts without a word are not suggested.
 
 Doubt alone is a bad guide: texts of a few words, of which nobody could be sure, come first by it.
 benchmarks/suggest_next.py compares these numbers with a random choice.
@@ -64,7 +65,9 @@ class Suggestion:
     tags: tuple[Tag, ...]
 
 
-def suggest_next(tagger: TextTagger, texts: Sequence[str], n: int = 20) -> list[Suggestion]:
+def suggest_next(
+    tagger: TextTagger, texts: Sequence[str], n: int = 20, *, ids: Sequence[str] | None = None
+) -> list[Suggestion]:
     """The `n` texts of a pool that are most worth labelling, best first.
 
     Parameters
@@ -75,6 +78,8 @@ def suggest_next(tagger: TextTagger, texts: Sequence[str], n: int = 20) -> list[
         The pool: texts without labels.
     n : int
         Texts that can be labelled.
+    ids : sequence of str, optional
+        Of the texts: those that were learnt with labels are known again by them.
     """
     if n < 1:
         raise ParameterError(f"the number of texts must be 1 or more, got {n}.")
@@ -85,9 +90,12 @@ def suggest_next(tagger: TextTagger, texts: Sequence[str], n: int = 20) -> list[
     rows = unit_rows(tagger.features.transform(texts))
     measures = Measures.of(rows, ranking)
     copies = {group[0]: tuple(group[1:]) for group in near_duplicates(texts)}
-    alone = np.ones(len(texts), dtype=bool)
-    alone[[place for group in copies.values() for place in group]] = False
-    chosen = choose_apart(rows, np.where(alone, measures.worth(), -np.inf), n)
+    wanted = np.array([bool(text.strip()) for text in texts])
+    wanted[[place for group in copies.values() for place in group]] = False
+    labelled = tagger.labelled_again(texts, ids)
+    wanted[labelled] = False
+    wanted[[one for one, others in copies.items() if not {*others}.isdisjoint(labelled)]] = False
+    chosen = choose_apart(rows, np.where(wanted, measures.worth(), -np.inf), n)
     tags = tagger.named(ranking)
     return [
         Suggestion(
@@ -132,6 +140,8 @@ class Measures:
             f"tells much: {self.n_words[place]:,} known words": np.log1p(self.n_words),
         }
         found = [why for why, values in said.items() if _deviations(values)[place] > MUCH]
+        if not found and len(self.unsure) == 1:
+            return ("there is no other",)
         return tuple(found) or ("unlike the other suggestions",)
 
 
