@@ -43,11 +43,18 @@ SMALL, NUMBA = {"scipy"}, {"scipy", "numba"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tagger of a linear head, label trees and votes, which needs no torch, and tables for it."""
+    """A tagger of a linear head, label trees and votes, which needs no torch, and tables for it.
+
+    Another, as few texts make it, has a kernel, which needs torch to answer and for nothing else.
+    """
     folder = tmp_path_factory.mktemp("imports")
     tagger = TextTagger(candidates="nearest", width=0, n_trees=2, min_df=1)
     tagger.columns = Columns(("text",), "labels")
     tagger.fit(TEXTS, LABELS).save(folder / "model")
+    kernel = TextTagger(min_df=1).fit(TEXTS, LABELS)
+    assert "kernel" in kernel.model.parts_
+    kernel.columns = tagger.columns
+    kernel.save(folder / "kernel")
     rows = [
         json.dumps({"text": text, "labels": labels})
         for text, labels in zip(TEXTS, LABELS, strict=True)
@@ -86,6 +93,9 @@ def imported(folder: Path, *arguments: str) -> tuple[int, set[str]]:
         ("predict many.jsonl -m model", 0, NUMBA),
         ("evaluate few.jsonl -m model", 0, SMALL),
         ("model check model", 0, SMALL),
+        ("labels -m kernel", 0, SMALL),
+        ("labels rename nobody else -m kernel", 2, SMALL),
+        ("predict nothing.jsonl -m kernel", 2, SMALL),
     ],
 )
 def test_what_a_command_imports(folder: Path, arguments: str, code: int, needed: set[str]) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from dxml._core.compiled import compiled, prange
 from dxml._core.scaling import is_dense
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 __all__ = ["BLOCK", "Distances", "Rows", "blocks", "compact", "full_precision", "in_form"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = sp.csr_matrix | Floats
-Products: TypeAlias = Callable[[Rows], Tensor]
+Products: TypeAlias = Callable[[Rows], "Tensor"]
 
 SAME_POINT = 1e-6  # squared distance, as a share of the squared lengths, that is only rounding
 BLOCK = 2**24  # numbers in a block of distances
@@ -29,6 +31,8 @@ class Distances:
     """Squared distances to fixed points, on one device."""
 
     def __init__(self, points: Rows, device: torch.device) -> None:
+        import torch
+
         self._sparse, self._device = sp.issparse(points), device
         self._squares = torch.from_numpy(_squares(points)).to(device)
         self._products: Products
@@ -41,6 +45,8 @@ class Distances:
 
     def squared(self, X: Rows) -> Tensor:
         """(n_samples, n_points); what may be rounding alone is 0."""
+        import torch
+
         X = in_form(X, self._sparse)
         squares = torch.from_numpy(_squares(X)).to(self._device)
         out = torch.empty((X.shape[0], len(self._squares)), device=self._device)
@@ -52,12 +58,16 @@ class Distances:
 
 
 def _dense_products(points: Floats, device: torch.device) -> Products:
+    import torch
+
     weights = torch.from_numpy(np.ascontiguousarray(points)).to(device)
     return lambda X: torch.from_numpy(np.ascontiguousarray(X)).to(device) @ weights.T
 
 
 def _inverted_products(points: sp.csr_matrix) -> Products:
     """For a CPU: a row meets only the points that share a feature with it."""
+    import torch
+
     columns = points.tocsc()
 
     def products(X: sp.csr_matrix) -> Tensor:
@@ -82,6 +92,8 @@ def _invert(indptr, indices, data, starts, points, values, out):  # type: ignore
 
 def _bagged_products(points: sp.csr_matrix, device: torch.device) -> Products:
     """For a GPU: each point is a weighted sum of columns of the dense block of rows."""
+    import torch
+
     features, starts, values = (
         torch.from_numpy(array).to(device) for array in (points.indices, points.indptr, points.data)
     )
@@ -130,6 +142,8 @@ def in_form(X: Rows, sparse: bool) -> Rows:
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Inside, a GPU multiplies float32 as float32: distances are differences of near numbers."""
+    import torch
+
     matmul = torch.backends.cuda.matmul
     before = matmul.allow_tf32
     matmul.allow_tf32 = False

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from dxml._learners.distances import Distances, Rows, compact, full_precision
 from dxml._learners.kernel_ridge import (
@@ -28,6 +26,10 @@ from dxml._learners.kernel_ridge import (
 from dxml.metrics import mean_precision
 from dxml.progress import SILENT, Progress
 from dxml.topk import tie_order, topk_from_dense
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 __all__ = ["Fold", "choose_kernel"]
 

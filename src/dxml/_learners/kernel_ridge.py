@@ -17,13 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from dxml._learners.distances import (
     BLOCK,
@@ -35,6 +33,10 @@ from dxml._learners.distances import (
     in_form,
 )
 from dxml.exceptions import DataFormatError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 __all__ = [
     "KERNELS",
@@ -133,6 +135,8 @@ def extend_kernel(
     chosen known ones, votes_B += (K_BB + ridge·I)⁻¹ (Y_B − f(X_B) − ridge·votes_B). With all known
     points in it, that is the whole solution.
     """
+    import torch
+
     fresh, n_rows = in_form(X, sp.issparse(known.points)), len(rows)
     votes = np.zeros((known.votes.shape[0] + X.shape[0], Y.shape[1]), dtype=np.float32)
     votes[: len(known.votes), : known.votes.shape[1]] = known.votes
@@ -191,6 +195,8 @@ class KernelVote:
         own = self.own_scores(X, device)
         if self.relations is None:
             return own
+        import torch
+
         n_related = len(self.relations)
         said = torch.from_numpy(own[:, :n_related]).to(device)
         with full_precision():
@@ -209,6 +215,8 @@ class KernelVote:
         return out
 
     def _on(self, device: torch.device) -> tuple[Distances, Tensor]:
+        import torch
+
         key = str(device)
         if key not in self._placed:
             votes = torch.from_numpy(np.ascontiguousarray(self.votes)).to(device)
@@ -221,6 +229,8 @@ def factorise(squared: Callable[[], Tensor], kernel: Kernel) -> tuple[Tensor, Ke
 
     `squared` gives a fresh array of squared distances, which becomes K and then its factor.
     """
+    import torch
+
     while True:
         factor = kernel.apply_(squared()).mT  # column by column: factored where it lies
         factor.diagonal().add_(kernel.ridge)
@@ -242,12 +252,16 @@ def solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tupl
 
 def _votes(factor: Tensor, labels: Tensor) -> Tensor:
     """(n, n_labels)"""
+    import torch
+
     half = torch.linalg.solve_triangular(factor, labels, upper=False)
     return torch.linalg.solve_triangular(factor.mT, half, upper=True).contiguous()
 
 
 def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Leave-one-out scores of some of the points, and the residuals of their labels."""
+    import torch
+
     n = len(factor)
     rows = torch.linspace(0, n - 1, min(n, LEFT_OUT), device=factor.device).long()
     spread = torch.empty(len(rows), device=factor.device)
@@ -263,10 +277,14 @@ def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Ten
 
 def relations_of(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
     """Ridge regression from leave-one-out scores to residuals, (n_labels, n_labels)."""
+    import torch
+
     gram = left_out.mT @ left_out
     gram.diagonal().add_(pull)
     return torch.linalg.solve(gram, left_out.mT @ left)
 
 
 def dense_labels(Y: sp.csr_matrix, device: torch.device) -> Tensor:
+    import torch
+
     return torch.from_numpy(Y.astype(np.float32).toarray()).to(device)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 
 from dxml._core.arrays import Arrays, real, whole
 from dxml._core.precision import Precision, pack, unpack
@@ -68,6 +67,8 @@ class KernelPart(Part):
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
+        import torch
+
         kernel = Kernel(**settings) if settings else KERNELS[0]
         with task.progress.stage(f"kernel votes{task.note}"):
             return cls(fit_kernel(*task.learnt, kernel, torch.device(task.options.device)))
@@ -75,6 +76,8 @@ class KernelPart(Part):
     @classmethod
     def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
         """The kernel that ranks held-out points best by itself, on some of the other points."""
+        import torch
+
         options = trials[0].task.options
         device, most = torch.device(options.device), CHOICE_POINTS[options.device]
         rng = spawn(options.random_state, "kernel")["kernel"]
@@ -98,6 +101,8 @@ class KernelPart(Part):
         return asdict(self.vote.kernel)
 
     def scores(self, query: Query) -> Floats:
+        import torch
+
         every = self.vote.scores(query.X, torch.device(query.device))
         if query.every_label:
             return every.ravel()
@@ -106,6 +111,8 @@ class KernelPart(Part):
 
     def add(self, lesson: Lesson) -> KernelPart:
         """Votes of the new points and of up to 1,000 known ones are solved for; others stay."""
+        import torch
+
         options = lesson.options
         known = lesson.after.labels[: lesson.before.n_points]
         grown = extend_kernel(
