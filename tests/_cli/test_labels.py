@@ -120,7 +120,7 @@ def test_labels_are_renamed_merged_and_deleted(model: Path) -> None:
     assert done.exit_code == 0, done.output
     assert done.output == "renamed 'soup' to 'broth': 2 labels\n"
     assert names(model) == ["fish", "broth"]
-    assert "merged 'fish', 'broth' into 'meal': 1 labels" in (
+    assert "merged 'fish', 'broth' into 'meal': 1 label" in (
         run("labels", "merge", "fish", "broth", "--into", "meal", "--model", model).output
     )
     assert names(model) == ["meal"]
@@ -149,6 +149,8 @@ def test_a_wrong_name_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -
     assert "there is no label 'sup' (did you mean 'soup'?)." in said
     said = fails(capsys, "labels", "rename", "soup", "fish", "--model", model)
     assert "there is a label 'fish' already. Use dxml labels merge to make one of both." in said
+    said = fails(capsys, "labels", "rename", "soup", "", "--model", model)
+    assert said == "error: expected a label's name, got ''. Give some letters.\n"
     assert "a model cannot lose all" in fails(
         capsys, "labels", "delete", "fish", "soup", "--model", model
     )

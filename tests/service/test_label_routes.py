@@ -60,6 +60,13 @@ def test_a_change_of_labels_can_be_taken_back(client: TestClient) -> None:
     ("how", "sent", "status", "message"),
     [
         ("rename", {"old": "No", "new": "x"}, 404, "there is no label 'No'."),
+        (
+            "rename",
+            {"old": "Musik", "new": "x"},
+            404,
+            "there is no label 'Musik' (did you mean",
+        ),
+        ("rename", {"old": "Music", "new": "Music"}, 409, "the label is called 'Music' already."),
         ("merge", {"labels": ["Roads", "No"], "into": "x"}, 404, "there is no label 'No'."),
         ("delete", {"labels": ["No"]}, 404, "there is no label 'No'."),
         ("rename", {"old": "Roads", "new": "Music"}, 409, "there is a label 'Music' already. "),

@@ -71,6 +71,8 @@ def test_mistakes_change_nothing(tagger: TextTagger) -> None:
             lambda: tagger.rename_label("fish", "food"),
             "a label 'food' already. Use merge_",
         ),
+        (lambda: tagger.rename_label("fish", "fish"), "is called 'fish' already. Give another"),
+        (lambda: tagger.rename_label("fish", " "), "expected a label's name, got ' '. Give some"),
         (lambda: tagger.merge_labels(["fish"], "fish"), "'fish' is one label. Name several, or"),
         (lambda: tagger.merge_labels(["fish", "zz"], "fish"), "there is no label 'zz'."),
         (lambda: tagger.delete_label("zz"), "there is no label 'zz'."),

@@ -86,7 +86,12 @@ def test_one_text_or_many(fitted: TextTagger) -> None:
     assert len(fitted.tag("Hering", top=50)) <= 4
     sure = fitted.tag("Hering im Netz", top=4, threshold=0.5)
     assert [tag.name for tag in sure] == ["Fischerei"]
-    assert fitted.tag("Hering im Netz", threshold=1.1) == []
+    assert fitted.tag("Hering im Netz", threshold=1.0) == []
+    for wrong in (30, -0.1, float("nan")):
+        with pytest.raises(ParameterError, match=r"probability from 0 to 1, got .*give 0\.3"):
+            fitted.tag("Hering im Netz", threshold=wrong)
+        with pytest.raises(ParameterError, match="probability from 0 to 1, got"):
+            fitted.predict(["Hering im Netz"], threshold=wrong)
     assert fitted.tag([]) == []
     assert len(fitted.tag("unbekannt", top=2)) == 2
 

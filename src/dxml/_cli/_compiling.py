@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from dxml._cli._counted import counted
+
 __all__ = ["CompilingNotice"]
 
 EVERY = 5.0  # seconds between two lines
@@ -49,7 +51,8 @@ class CompilingNotice:
         self._ended.set()
         if self._seconds > LONG:
             self._say(
-                f"compiled {self._done} loops in {self._seconds:.0f} s; next time they are there"
+                f"compiled {counted(self._done, 'loop')} in {self._seconds:.0f} s; "
+                "next time they are there"
             )
 
     def _repeat(self) -> None:

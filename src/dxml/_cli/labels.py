@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dxml._cli._counted import counted
 from dxml._cli._default import DefaultGroup
 from dxml._cli._model import check_tagger, load_tagger
 from dxml._cli._options import MODEL, QUIET
@@ -118,7 +119,7 @@ def _change(
         if (model / JOURNAL).exists():
             compact_journal(model)
     if not quiet:
-        typer.echo(f"{said}: {len(tagger.labels_):,} labels")
+        typer.echo(f"{said}: {counted(len(tagger.labels_), 'label')}")
 
 
 def _found(tagger: TextTagger, query: str) -> list[dict[str, Any]]:

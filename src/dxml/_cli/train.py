@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dxml._cli._counted import counted
 from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT, parse_assignments
 from dxml._cli._tables import (
     ENCODING,
@@ -224,8 +225,9 @@ def _train_tagger(
         for line in said:
             typer.echo(line)
         _report(
-            f"trained a tagger on {len(table):,} texts, {tagger.model.n_features_in_:,} words, "
-            f"{len(tagger.labels_):,} labels",
+            f"trained a tagger on {counted(len(table), 'text')}, "
+            f"{counted(tagger.model.n_features_in_, 'word')}, "
+            f"{counted(len(tagger.labels_), 'label')}",
             timer.seconds,
             time.perf_counter() - start,
             model,
@@ -278,8 +280,8 @@ def _train_method(
             estimator.save(model)
     if not quiet:
         _report(
-            f"trained {method} on {points.n_samples:,} points, {points.n_features:,} features, "
-            f"{points.n_labels:,} labels",
+            f"trained {method} on {counted(points.n_samples, 'point')}, "
+            f"{counted(points.n_features, 'feature')}, {counted(points.n_labels, 'label')}",
             timer.seconds,
             time.perf_counter() - start,
             model,

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from dxml._core.frames import frame_values, is_frame
 from dxml._core.sparse import canonical, indicator
-from dxml.exceptions import DataFormatError, advise
+from dxml.exceptions import DataFormatError, ParameterError, advise
 
 __all__ = [
     "as_lists",
@@ -28,6 +28,7 @@ __all__ = [
     "check_labels",
     "check_names",
     "check_pair",
+    "check_threshold",
     "is_indicator",
     "is_missing",
     "is_zeros_and_ones",
@@ -215,6 +216,14 @@ def check_k(k: int, n_labels: int, name: str = "k") -> int:
             f"{name} must be a whole number from 1 to the number of labels, {n_labels}, got {k!r}."
         )
     return int(k)
+
+
+def check_threshold(threshold: float | None) -> None:
+    """A probability, where one is given."""
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ParameterError(
+            f"threshold is a probability from 0 to 1, got {threshold}. For 30 per cent give 0.3."
+        )
 
 
 def is_missing(value: Any) -> bool:

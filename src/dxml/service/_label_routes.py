@@ -17,6 +17,7 @@ from dxml.service._runtime import Service, writers
 from dxml.service._schemas import Text, Texts
 from dxml.service._served import Change
 from dxml.service._teach_routes import json_only
+from dxml.tagging._thesaurus import close_name
 
 __all__ = ["add_label_routes"]
 
@@ -122,8 +123,9 @@ def _change(engine: Engine, how: Change, labels: Sequence[str], into: str | None
     known = set(engine.apply_pending().names)
     for name in labels:
         if name not in known:
-            raise ServiceError("not_found", f"there is no label {name!r}.")
-    if how == "rename" and into in known:
+            message = f"there is no label {name!r}{close_name(name, known)}."
+            raise ServiceError("not_found", message)
+    if how == "rename" and into in known and into not in labels:
         message = f"there is a label {into!r} already. Use /labels/merge to make one of both."
         raise ServiceError("conflict", message)
     try:

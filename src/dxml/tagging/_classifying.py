@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from dxml._core.params import Parameter, parameters_of
 from dxml._core.targets import Target
+from dxml._core.validation import check_threshold
 from dxml.exceptions import DataFormatError, ParameterError, did_you_mean
 from dxml.joint import Joint
 from dxml.tagging._known_texts import KnownTexts, indicator_of
@@ -104,6 +105,7 @@ class Classifying(ABC):
         recall: float | None,
     ) -> float | None:
         """The threshold that was given, or that keeps what was promised."""
+        check_threshold(threshold)
         if precision is None and recall is None:
             return threshold
         if threshold is not None:

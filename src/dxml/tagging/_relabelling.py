@@ -30,6 +30,8 @@ class Relabelling(Teachable):
     def rename_label(self, old: str, new: str) -> Self:
         """Call a label by another name; where a vocabulary has it, the old one means it too."""
         column, new = self._column(old), self._new_name(new)
+        if new == self._known.names[column]:
+            raise ParameterError(f"the label is called {new!r} already. Give another name.")
         if new in self._known.names:
             remedy = advise("Use merge_labels", "Use dxml labels merge")
             raise ParameterError(f"there is a label {new!r} already. {remedy} to make one of both.")
@@ -88,5 +90,7 @@ class Relabelling(Teachable):
         return column
 
     def _new_name(self, name: str) -> str:
+        if not isinstance(name, str) or not name.strip():
+            raise ParameterError(f"expected a label's name, got {name!r:.40}. Give some letters.")
         [[checked]] = checked_names([[name]])
         return checked
