@@ -87,6 +87,8 @@ def test_one_text_or_many(fitted: TextTagger) -> None:
     sure = fitted.tag("Hering im Netz", top=4, threshold=0.5)
     assert [tag.name for tag in sure] == ["Fischerei"]
     assert fitted.tag("Hering im Netz", threshold=1.0) == []
+    with pytest.raises(DataFormatError, match=r"a text or a list of texts, found None\."):
+        fitted.tag(None)  # type: ignore[call-overload]
     for wrong in (30, -0.1, float("nan")):
         with pytest.raises(ParameterError, match=r"probability from 0 to 1, got .*give 0\.3"):
             fitted.tag("Hering im Netz", threshold=wrong)

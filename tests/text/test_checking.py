@@ -124,3 +124,6 @@ def test_languages_are_told_where_they_are_mixed() -> None:
     alone = TextTable(texts[::2], (("a",),) * 5)
     assert "languages: en 100 %" in list(check_table(alone, near=False).lines(named=True))
     assert not any("languages" in line for line in check_table(alone, near=False).lines())
+    short = TextTable((*texts[::2], *["libfoo 2"] * 15), (("a",),) * 20)
+    lines = list(check_table(short, near=False).lines(named=True))
+    assert "languages: en 25 %, not told 75 %" in lines, "the shares add up"

@@ -130,6 +130,8 @@ class Answering(Classifying):
             Whether all broader labels of those are added, each as probable as the most probable
             that it stands above.
         """
+        if texts is None:
+            raise DataFormatError("expected a text or a list of texts, found None.")
         several = [texts] if isinstance(texts, str) else list(texts)
         threshold = self._least(top, threshold, precision, recall)
         depth = default_top(threshold) if top is None else top

@@ -164,7 +164,9 @@ class TableCheck:
                 shown = ", ".join(
                     f"{name} {100 * self.languages[name]:.0f} %" for name in (main, *mixed)
                 )
-                yield f"languages: {shown}"
+                rest = self.languages.get(UNKNOWN, 0.0)
+                untold = f", not told {100 * rest:.0f} %" if rest >= MIXED else ""
+                yield f"languages: {shown}{untold}"
         if named and self.words_a_text:
             low, high = min(self.words_a_text), max(self.words_a_text)
             middle = median(self.words_a_text)
