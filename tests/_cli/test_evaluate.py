@@ -54,6 +54,16 @@ def test_short_texts_that_were_trained_on_are_noticed_where_most_are(
     assert "warning" not in run("evaluate", few, "-m", model).stderr
 
 
+def test_ids_tell_short_texts_that_were_trained_on(tmp_path: Path) -> None:
+    tagger = TextTagger(min_df=1).fit(TEXTS, LABELS, ids=[f"t{i}" for i in range(len(TEXTS))])
+    tagger.columns = Columns(("text",), "labels", "id")
+    tagger.save(tmp_path / "m")
+    rows = [f"t0,{TEXTS[0]},ocean", f"n1,{TEXTS[1]},ocean", *(f"n{i},a sea,food" for i in (2, 3))]
+    (tmp_path / "t.csv").write_text("\n".join(["id,text,labels", *rows]), "utf-8")
+    said = run("evaluate", tmp_path / "t.csv", "-m", tmp_path / "m").stderr
+    assert "warning: 1 of 4 texts were trained on or learnt" in said, "n1 may be another text"
+
+
 def test_texts_that_were_trained_on_are_noticed(model: Path, tmp_path: Path) -> None:
     """By a long title; short ones may be others' too."""
     known = ("a long title about the fish that live in the sea", ["ocean"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,8 +102,8 @@ def _rank_texts(
     if split is not None:
         raise ParameterError("a table of texts has no splits: leave --split out.")
     tagger = open_tagger(model)
-    columns = replace(reading.columns(tagger.columns), id=None)
-    table = reading.read_labelled(data, columns, progress)
+    columns = reading.columns(tagger.columns)
+    table = reading.read_labelled(data, columns, progress, distinct_ids=False)
     truth = tagger.encode_labels(table.labels or ())
     if truth.nnz == 0:
         raise DataFormatError(
@@ -122,5 +122,5 @@ def _rank_texts(
         unknown=unknown,
         unknown_names=unknown_names,
         names=tagger.labels_,
-        known_again=len(tagger.known_again(table.texts)),
+        known_again=len(tagger.known_again(table.texts, table.ids)),
     )
