@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from annif_client import AnnifClient
 
+from dxml.service import _annif
 from dxml.service.app import create_app
 from dxml.tagging import TextTagger, read_thesaurus
 
 from .conftest import TestClient, at_a_port, client_of, make_texts
 
 URIS = {"Fishery": "http://x.org/v/1", "Kitchen": "http://x.org/v/2"}
+TOO_LONG = "a text may have 100,000 characters"
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +79,7 @@ def test_annifs_client_asks_and_teaches(annif: AnnifClient) -> None:
             400,
             "threshold must be a number from 0 to 1.",
         ),
-        ("suggest-batch", {"content": b"{"}, 400, "the body is no JSON."),
+        ("suggest-batch", {"content": b"{"}, 400, "the body is no JSON in UTF-8, or has a number"),
         ("suggest-batch", {"json": [1]}, 400, "expected a list of documents, each with a 'text'."),
         ("learn", {"json": [{"text": "a"}]}, 400, "expected a list of 'subjects' with each docum"),
         (
@@ -89,7 +94,8 @@ def test_annifs_client_asks_and_teaches(annif: AnnifClient) -> None:
             415,
             "this needs the header 'Content-Type",
         ),
-        ("suggest", {"data": {"text": "a" * 100_001}}, 413, "a text may have 100,000 characters"),
+        ("suggest", {"data": {"text": "a" * 100_001}}, 413, f"{TOO_LONG}, text 1 has 100,001."),
+        ("suggest", {"content": b"text=" + b"%" * 1_300_000}, 413, f"{TOO_LONG}."),
     ],
 )
 def test_errors_have_annifs_shape(
@@ -100,6 +106,54 @@ def test_errors_have_annifs_shape(
     assert answer.headers["content-type"] == "application/problem+json"
     said = answer.json()
     assert said["status"] == status and said["detail"].startswith(detail), said
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_no_answer_can_hold_a_number_that_is_not_finite(client: TestClient, number: str) -> None:
+    sent = f'{{"documents": [{{"text": "herring", "document_id": {number}}}]}}'
+    answer = client.post("/v1/projects/tags/suggest-batch", content=sent)
+    assert (answer.status_code, answer.json()["status"]) == (400, 400)
+
+
+def test_values_that_cannot_be_counted_are_not_parsed(client: TestClient) -> None:
+    """In UTF-16 a quotation mark that is escaped would end a string for who counts the values."""
+    sent = json.dumps({"documents": [{"text": '"', "more": [1] * 300_000}]})
+    for content, status in ((sent.encode(), 413), (sent.encode("utf-16"), 400)):
+        answer = client.post("/v1/projects/tags/suggest-batch", content=content)
+        assert answer.status_code == status
+    small = '{"documents": []}'.encode("utf-8-sig")
+    assert client.post("/v1/projects/tags/suggest-batch", content=small).json() == []
+
+
+@pytest.mark.parametrize(
+    ("parse", "path", "sent"),
+    [
+        ("_form", "suggest", {"data": {"text": "x" * 70_000}}),
+        ("_json", "suggest-batch", {"json": {"documents": [{"text": "x" * 70_000}]}}),
+        ("_json", "learn", {"json": [{"text": "x" * 70_000, "subjects": [{"label": "x"}]}]}),
+    ],
+)
+def test_others_are_answered_while_a_large_body_is_read(
+    client: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+    parse: str,
+    path: str,
+    sent: dict[str, object],
+) -> None:
+    reading, answered, real = threading.Event(), threading.Event(), getattr(_annif, parse)
+
+    def slow(body: bytes) -> object:
+        reading.set()
+        assert answered.wait(20)
+        return real(body)
+
+    monkeypatch.setattr(_annif, parse, slow)
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(client.post, f"/v1/projects/tags/{path}", **sent)  # type: ignore[arg-type]
+        assert reading.wait(20)
+        assert client.get("/health").json()["status"] == "ok"
+        answered.set()
+        assert asked.result().status_code in (200, 204)
 
 
 def test_others_may_ask_but_not_teach(model: Path, trained_joint: Path) -> None:

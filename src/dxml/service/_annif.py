@@ -34,6 +34,8 @@ __all__ = ["annif_routes"]
 
 LIMIT = 10  # subjects of a text, where none is asked for
 FIELDS = 100  # of a form, at most
+CHARACTER = 12  # bytes of a form, at most: four of UTF-8, each as %XX
+OTHERS = 4096  # bytes of a form beside its text
 UNKNOWN_LANGUAGE = "und"
 
 
@@ -85,7 +87,10 @@ def annif_routes(service: Service) -> APIRouter:
     async def suggest(project: str, request: Request) -> Response:
         """Subjects of one text, which comes as a form."""
         _check(service, project)
-        sent = _form(await request.body())
+        body = await request.body()
+        if len(body) > CHARACTER * limits.text_chars + OTHERS:
+            raise ServiceError("too_large", f"a text may have {limits.text_chars:,} characters.")
+        sent = await service.read(_form, body)
         if "text" not in sent:
             raise ServiceError("bad_request", "the field 'text' is missing.")
         [found] = await _suggested(service, [sent["text"]], sent)
@@ -95,7 +100,7 @@ def annif_routes(service: Service) -> APIRouter:
     async def suggest_batch(project: str, request: Request) -> Response:
         """Subjects of several texts."""
         _check(service, project)
-        sent = _json(await request.body())
+        sent = await service.read(_json, await request.body())
         documents = _documents(sent.get("documents") if isinstance(sent, dict) else None)
         limits.check_batch(len(documents))
         texts = [document["text"] for document in documents]
@@ -112,7 +117,7 @@ def annif_routes(service: Service) -> APIRouter:
         service.may_write(request)
         check_json(request.headers)
         _check(service, project)
-        documents = _documents(_json(await request.body()))
+        documents = _documents(await service.read(_json, await request.body()))
         texts = [document["text"] for document in documents]
         labels = [_subjects(document) for document in documents]
         limits.check_texts(texts)
@@ -206,12 +211,13 @@ def _form(body: bytes) -> dict[str, str]:
 
 
 def _json(body: bytes) -> Any:
-    """What a body holds; half a surrogate pair, which UTF-8 cannot encode, is refused."""
+    """What a body holds; what no answer could hold is refused: half a character, no number."""
     try:
-        sent = json.loads(body)
-        json.dumps(sent, ensure_ascii=False).encode()
+        sent = json.loads(body.decode("utf-8-sig"))  # in other encodings values are not counted
+        json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
-        raise ServiceError("bad_request", "the body is no JSON.") from None
+        message = "the body is no JSON in UTF-8, or has a number that is not finite."
+        raise ServiceError("bad_request", message) from None
     return sent
 
 

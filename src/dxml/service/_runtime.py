@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,11 +109,14 @@ class Service:
             ) from None
 
     async def parsed(self, kind: type[Sent], sent: Request) -> Sent:
-        """A request's body; a large one is read in another thread, beside the event loop."""
-        body = await sent.body()
+        """A request's body, of a kind of `_schemas`."""
+        return await self.read(partial(_parsed, kind), await sent.body())
+
+    async def read(self, parse: Callable[[bytes], Answer], body: bytes) -> Answer:
+        """What a body holds; a large one is parsed in another thread."""
         if len(body) <= LARGE:
-            return _parsed(kind, body)
-        return await self.within(asyncio.to_thread(_parsed, kind, body))
+            return parse(body)
+        return await self.within(asyncio.to_thread(parse, body))
 
     async def reload(self) -> None:
         """Load the model again and swap, in another thread than the engine's."""
