@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from dxml.service._errors import ServiceError
 from dxml.service._limits import BodyLimit, Limits, count_values
 
 
-async def ask(messages: list[dict[str, Any]], pause: float) -> tuple[list[Any], list[bytes]]:
+async def ask(
+    messages: list[dict[str, Any]], pause: float, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> tuple[list[Any], list[bytes]]:
     """What is answered, and the bodies that got through."""
     sent: list[Any] = []
     seen: list[bytes] = []
@@ -28,7 +31,7 @@ async def ask(messages: list[dict[str, Any]], pause: float) -> tuple[list[Any], 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "headers": []}
+    scope = {"type": "http", "method": "POST", "headers": list(headers)}
     await BodyLimit(app, Limits(seconds=0.1, body_bytes=8))(scope, receive, send)
     return sent, seen
 
@@ -48,6 +51,16 @@ def test_a_slow_body_is_given_up() -> None:
     assert json.loads(rest["body"]) == {
         "error": {"type": "slow_request", "message": "the body did not come within 0.1 s."}
     }
+
+
+def test_a_body_that_is_told_to_end_at_two_places_is_refused() -> None:
+    """A proxy that goes by the other one takes the rest for a request of somebody else."""
+    both = [(b"content-length", b"4"), (b"transfer-encoding", b"chunked")]
+    [start, rest], seen = asyncio.run(ask([part(b"abcd", False)], 0, both))
+    assert (start["status"], seen) == (400, [])
+    assert (b"connection", b"close") in start["headers"]
+    message = "a body has 'Content-Length' or 'Transfer-Encoding', not both."
+    assert json.loads(rest["body"])["error"] == {"type": "bad_request", "message": message}
 
 
 def test_a_client_that_has_gone_gets_nothing() -> None:

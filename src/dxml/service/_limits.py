@@ -227,7 +227,12 @@ class BodyLimit:
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
         """The body; None where the client has disconnected."""
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # whoever passed it on may have read another end of it than the server
+            twice = "a body has 'Content-Length' or 'Transfer-Encoding', not both."
+            raise ServiceError("bad_request", twice)
+        declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self.limits.body_bytes:
             raise self._too_large()
         parts, size = [], 0
