@@ -169,7 +169,7 @@ def test_whatever_is_not_asking_needs_a_token(model: Path) -> None:
         for route in routes_of(client):
             for method in (getattr(route, "methods", None) or set()) - {"GET", "HEAD"}:
                 path = route.path.replace("{number}", "1").replace("{project}", "tags")
-                answer = client.request(method, path.replace("{id:path}", "1"), json={})
+                answer = client.request(method, path.replace("{id:all}", "1"), json={})
                 assert (answer.status_code == 401) == (route.path not in ASKING), route.path
                 refused += answer.status_code == 401
         assert refused >= 10
@@ -186,7 +186,7 @@ def test_a_private_service_answers_to_tokens_alone(model: Path, tmp_path: Path) 
         asked = 0
         for route in routes_of(client):
             for method in getattr(route, "methods", ()) or ():
-                path = route.path.replace("{name}", "app.js").replace("{id:path}", "1")
+                path = route.path.replace("{name}", "app.js").replace("{id:all}", "1")
                 path = path.replace("{project}", "tags")
                 answer = client.request(method, path)
                 assert (answer.status_code == 401) == (route.path not in OPEN), route.path

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -87,6 +88,16 @@ def test_a_text_of_which_nothing_is_known_is_flagged(client: TestClient, explain
 def test_texts_without_a_word_are_named(client: TestClient) -> None:
     lesson = {"texts": ["?!", "zzyzx"], "labels": [["Fishery"]] * 2, "ids": ["u", "v"]}
     assert client.post("/learn", json=lesson).json()["without_known_words"] == ["u"]
+
+
+def test_an_id_is_all_of_a_path(client: TestClient) -> None:
+    ids = ["a", "a\n", "a\r\nb/c", "\0"]
+    client.post("/learn", json={"texts": ["zebra"] * 4, "labels": [["Zoo"]] * 4, "ids": ids})
+    for id in reversed(ids):
+        points = client.get("/health").json()["points"]
+        assert client.delete(f"/points/{quote(id, safe='')}").status_code == 204
+        assert client.delete(f"/points/{quote(id, safe='')}").status_code == 404
+        assert client.get("/health").json()["points"] == points - 1
 
 
 def test_ids_are_made_up_and_known_ones_replaced(client: TestClient) -> None:
@@ -345,6 +356,11 @@ def test_few_errors_are_worded(client: TestClient) -> None:
     assert message == "999 fields or values are wrong. /docs says what is taken."
     kind, message = error_of(client.post("/learn", json={"texts": [1] * 999, "labels": []}), 422)
     assert (kind, message) == ("invalid", "texts.0: Input should be a valid string")
+
+
+def test_a_long_name_of_a_field_is_not_sent_back(client: TestClient) -> None:
+    _, message = error_of(client.post("/predict", json={"k" * 70_000: 1}), 422)
+    assert message == "k" * 80 + ": Extra inputs are not permitted"
 
 
 def test_others_are_answered_while_a_large_body_is_read(

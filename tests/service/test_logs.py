@@ -58,7 +58,7 @@ def test_a_line_a_request_without_what_was_sent(
         ("POST", "/predict", 200, "-"),
         ("GET", "/labels", 200, "desk"),
         ("POST", "/learn", 200, "desk"),
-        ("DELETE", "/points/{id:path}", 204, "desk"),
+        ("DELETE", "/points/{id:all}", 204, "desk"),
         ("POST", "/learn", 401, "-"),
         ("POST", "/learn", 422, "desk"),
         ("GET", "other", 404, "-"),

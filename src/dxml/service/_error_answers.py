@@ -16,6 +16,7 @@ from dxml.service._errors import STATUS, ServiceError, body
 
 __all__ = ["add_error_answers"]
 
+NAMED = 80  # characters of a field's name that are told
 _log = logging.getLogger(__name__)
 
 
@@ -35,7 +36,7 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         named = [str(part) for part in first["loc"][1:]]
-        where = ".".join(part for part in named if part.isalnum())  # not pydantic's own terms
+        where = ".".join(part[:NAMED] for part in named if part.isalnum())  # no terms of pydantic
         return answer("invalid", f"{where}: {first['msg']}" if where else str(first["msg"]))
 
     @app.exception_handler(HTTPException)

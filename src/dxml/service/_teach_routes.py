@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import Depends, FastAPI, Request, Response
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from dxml.service import _schemas as schemas
 from dxml.service._access import check_json
@@ -13,6 +14,15 @@ from dxml.service._openapi import LEARN_BODY, ROUTES, UNLABEL_BODY
 from dxml.service._runtime import Service, writers
 
 __all__ = ["add_teach_routes", "json_only"]
+
+
+class _All(PathConvertor):
+    """All the rest of a path; Starlette's ends at the end of a line, or just before it."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("all", _All())
 
 
 def add_teach_routes(app: FastAPI, service: Service) -> None:
@@ -39,7 +49,7 @@ def add_teach_routes(app: FastAPI, service: Service) -> None:
         done = await service.call(engine.learn, *what)
         return JSONAnswer({"learnt": len(done.ids), **vars(done)})
 
-    @app.delete("/points/{id:path}", status_code=204, dependencies=writing, **ROUTES["forget"])
+    @app.delete("/points/{id:all}", status_code=204, dependencies=writing, **ROUTES["forget"])
     async def forget(id: schemas.PointId) -> Response:
         """Forget a text, taught or of the training data."""
         await service.call(engine.forget, id)
