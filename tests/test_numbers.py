@@ -124,9 +124,11 @@ def test_what_is_no_number_is_refused(method: str, name: str, fitted: Callable[[
 @pytest.mark.parametrize("method", METHODS)
 def test_asking_with_odd_numbers(method: str, fitted: Callable[[str], Any]) -> None:
     model, of_dense = fitted(method), fresh(method).fit(DENSE, TRUTH)
+    of_tiny = fresh(method).fit(np.column_stack([DENSE[:, :1] * 1e-33, DENSE[:, 1:]]), TRUTH)
     for X, _ in LEGAL.values():
         check(model.predict_topk(X, 3), len(X), 5)
         check(of_dense.predict_topk(X, 3), len(X), 5)
+        check(of_tiny.predict_topk(X, 3), len(X), 5)
     assert len(model.predict_topk(SPARSE[:0], 3)) == 0
     assert len(model.predict_topk(sp.csr_matrix((0, 12), dtype=np.float32), 3)) == 0
 

@@ -62,3 +62,18 @@ def test_arrays_round_trip(scaling: str) -> None:
     scaler = fit_scaler(DENSE, scaling)  # type: ignore[arg-type]
     again = FeatureScaler.from_arrays(Arrays(scaler.arrays()), DENSE.shape[1])
     assert np.array_equal(again.transform(DENSE).toarray(), scaler.transform(DENSE).toarray())
+
+
+@pytest.mark.parametrize("value", [1e10, -1e10, 3e38])
+def test_a_value_that_dwarfs_those_of_its_column_stays_finite(value: float) -> None:
+    tiny = sp.csr_matrix(np.array([[1, 1e-33], [3, 3e-33], [5, 2e-33]], np.float32))
+    scaler = fit_scaler(tiny, "columns")
+    scaled = scaler.transform(sp.csr_matrix(np.array([[3, value], [5, 2e-33]], np.float32)))
+    assert np.allclose(scaled.toarray(), [[0, np.sign(value)], [1, 0]], atol=1e-6)
+
+
+def test_a_spread_that_no_fit_leaves_divides_nothing() -> None:
+    arrays = fit_scaler(DENSE, "columns").arrays()
+    arrays["scaler.spread"] = np.array([1e-40, 0], np.float32)
+    scaled = FeatureScaler.from_arrays(Arrays(arrays), 2).transform(DENSE)
+    assert np.isfinite(scaled.toarray()).all()

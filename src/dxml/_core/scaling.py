@@ -55,11 +55,15 @@ def _to_length_one(X: sp.csr_matrix) -> npt.NDArray[np.float32]:
 def _standardised(
     X: sp.csr_matrix, mean: npt.NDArray[np.float32], spread: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """X minus the columns' means, in units of their spreads; what would overflow is cut off."""
-    if max(np.abs(X.data).max(initial=0), np.abs(mean).max(initial=0)) < LARGE:
+    """X minus the columns' means, in units of their spreads; what would overflow is cut off.
+
+    Also a small number may: in a column whose training values were far smaller still.
+    """
+    largest = float(max(np.abs(X.data).max(initial=0), np.abs(mean).max(initial=0)))
+    if max(largest, largest / float(spread.min(initial=1))) < LARGE:
         return (X.toarray() - mean) / spread
-    with np.errstate(over="ignore"):
-        return np.clip(X.toarray() / spread - mean / spread, -LARGE, LARGE)
+    scaled = (X.toarray() - mean.astype(np.float64)) / spread
+    return np.clip(scaled, -LARGE, LARGE).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,9 @@ class FeatureScaler:
         if "scaler.mean" not in arrays and "scaler.spread" not in arrays:
             return cls(None, None, rows)
         mean = arrays.floats("scaler.mean", n_features)
-        return cls(mean, arrays.floats("scaler.spread", n_features, least=0), rows)
+        spread = arrays.floats("scaler.spread", n_features, least=0)
+        tiny = spread < LEAST_SPREAD / 2  # no fit leaves one, but for rounding
+        return cls(mean, np.where(tiny, np.float32(WIDE), spread) if tiny.any() else spread, rows)
 
 
 def fit_scaler(X: sp.csr_matrix, scaling: Scaling) -> FeatureScaler:
