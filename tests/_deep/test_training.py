@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -14,6 +16,7 @@ import torch
 
 from dxml._deep import DeepHead, DeepSettings, Keep, Pretrained, fit_deep
 from dxml._deep.cost import reading_seconds, training_seconds
+from dxml._deep.resuming import remove_run, write_state
 from dxml._deep.training import Trainer
 from dxml.exceptions import DataFormatError, DxmlError, ParameterError
 
@@ -294,6 +297,20 @@ def test_a_run_that_is_not_resumed_removes_the_states_of_an_older_one(
     assert len(steps) == 2 and steps[-1] == 3
     resumed = fit_deep(train.tokens, train.Y, FEW, seed=1, keep=replace(keep, resume=True), **how)
     assert same(resumed, fit_deep(train.tokens, train.Y, FEW, seed=1, **how))
+
+
+def test_states_that_the_disk_does_not_give_up_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_state(tmp_path / "deep", 7, {}, {"x": np.zeros(3)})
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "config.json")
+
+    monkeypatch.setattr(os, "unlink", refused)
+    with pytest.raises(OSError, match="Input/output") as stop:
+        remove_run(tmp_path)
+    assert stop.value.filename == str(tmp_path / "deep" / "step-000000007")
 
 
 def test_a_finished_run_is_taken_from_its_last_state(

@@ -19,6 +19,7 @@ from pathlib import Path
 __all__ = [
     "cache_directory",
     "naming",
+    "remove_folder",
     "replace_folder",
     "replace_text",
     "replacing",
@@ -84,10 +85,15 @@ def replace_folder(new: Path, path: Path) -> None:
         os.rename(path, aside)
         os.rename(new, path)
         new = aside
+    remove_folder(new)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all in it; an error names it, not what is in it without saying where."""
     try:
-        shutil.rmtree(new)
+        shutil.rmtree(path)
     except OSError as error:
-        error.filename = str(new)  # not a name within it
+        error.filename = str(path)
         raise
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dxml._core.card import CARD, write_card
-from dxml._core.files import replace_text
+from dxml._core.files import remove_folder, replace_text
 from dxml._core.locking import folder_lock
 from dxml._core.storage import CONFIG, on_disk, read_config, write_folder
 from dxml._core.tensors import map_tensors, write_tensors
@@ -194,7 +194,7 @@ def _remove(version: Path) -> None:
     """Take a version away; its name goes first."""
     gone = version.with_name(f"{version.name}.{secrets.token_hex(6)}.partial")
     version.rename(gone)
-    shutil.rmtree(gone)
+    remove_folder(gone)
 
 
 def _text(time: float, note: str, arrays: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from dxml._core.files import remove_folder
 from dxml._core.storage import read_folder, write_folder
 from dxml.exceptions import ModelFormatError, ParameterError
 
@@ -85,7 +86,7 @@ def write_state(folder: Path, step: int, run: Mapping[str, Any], arrays: Arrays)
 def clear_states(folder: Path) -> None:
     """Remove all states: those of an older run would be taken for newer ones."""
     for stale in folder.glob("step-*"):
-        shutil.rmtree(stale)
+        remove_folder(stale)
 
 
 def remove_run(folder: Path) -> None:
