@@ -6,7 +6,7 @@ opens it, predicts and explains. What came of it is one of
 - ``refused``: a `ModelFormatError`, the right answer;
 - ``same``: the model answers what it answered before;
 - ``different``: it opens and answers something else;
-- ``wrong kind``: another exception than one of ours;
+- ``wrong kind``: another exception than one of ours, or an answer that is not finite;
 - ``signal``: the process died; ``hang``: it took longer than the limit.
 
 Every other trial writes right checksums over the damage, so that the checks of the arrays
@@ -24,6 +24,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -32,7 +33,7 @@ import time
 import traceback
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -49,10 +50,12 @@ from dxml.methods import METHODS, TAGGER, load_model, method_class, saved_method
 from dxml.tagging._tagger import Columns, TextTagger
 
 from .record import add, started
+from .well_formed import WELL_FORMED, arrays_file, places
 
 LIMIT = 60  # seconds of a core that a trial may take: odd types may have to be compiled for
 PATIENCE = 10  # times as long by the clock, as others may want the cores too
 BAD = ("signal", "hang", "wrong kind")
+NOT_FINITE = re.compile(r"(?<![\w'\"])(nan|inf)(?![\w'\"])")
 KINDS = ("refused", "same", "different", *BAD)
 QUICK: dict[str, dict[str, Any]] = {
     "joint": {"width": 8, "epochs": 1},
@@ -100,7 +103,14 @@ def save_models(folder: Path) -> list[Path]:
 
 
 def answers(folder: Path) -> str:
-    """What the model of a folder says of a few points, as one text."""
+    """What the model of a folder says of a few points, as one text; numbers in it are finite."""
+    said = _said(folder)
+    if NOT_FINITE.search(said):
+        raise ArithmeticError(f"a number that is not finite: {said}")
+    return said
+
+
+def _said(folder: Path) -> str:
     if saved_method(folder) == TAGGER:
         tagger = TextTagger.load(folder)
         found: list[Any] = [tagger.tag(TEXTS[:5], top=3), tagger.explain(TEXTS[0], top=2)]
@@ -116,10 +126,6 @@ def answers(folder: Path) -> str:
 # --- damage ---------------------------------------------------------------------------------------
 
 
-def _arrays_file(folder: Path) -> Path:
-    return next(folder.glob("arrays-*.safetensors"))
-
-
 def _header(content: bytes) -> tuple[dict[str, Any], bytes]:
     length = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + length]), content[8 + length :]
@@ -133,7 +139,7 @@ def _with_header(header: Any, body: bytes) -> bytes:
 
 def change_bytes(folder: Path, rng: random.Random) -> None:
     """1 to 64 random bytes of the arrays' data."""
-    path = _arrays_file(folder)
+    path = arrays_file(folder)
     content = bytearray(path.read_bytes())
     start = 8 + int.from_bytes(content[:8], "little")
     for _ in range(rng.choice([1, 1, 2, 8, 64])):
@@ -145,7 +151,7 @@ def change_bytes(folder: Path, rng: random.Random) -> None:
 
 def change_number(folder: Path, rng: random.Random) -> None:
     """One number of one array becomes an odd one; small arrays as likely as large ones."""
-    path = _arrays_file(folder)
+    path = arrays_file(folder)
     header, body = _header(path.read_bytes())
     kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U16": "<u2"}
     name = rng.choice([name for name, entry in header.items() if entry["dtype"] in kinds])
@@ -166,7 +172,7 @@ def change_number(folder: Path, rng: random.Random) -> None:
 
 def change_header(folder: Path, rng: random.Random) -> None:
     """An entry of the header lies: another type, shape or place, or no entry at all."""
-    path = _arrays_file(folder)
+    path = arrays_file(folder)
     header, body = _header(path.read_bytes())
     name = rng.choice(list(header))
     entry = header[name]
@@ -200,7 +206,7 @@ def change_header(folder: Path, rng: random.Random) -> None:
 
 def swap_arrays(folder: Path, rng: random.Random) -> None:
     """Two arrays of one type change names, or one takes another's name."""
-    path = _arrays_file(folder)
+    path = arrays_file(folder)
     header, body = _header(path.read_bytes())
     first = rng.choice(list(header))
     alike = [name for name in header if header[name]["dtype"] == header[first]["dtype"]]
@@ -213,7 +219,7 @@ def swap_arrays(folder: Path, rng: random.Random) -> None:
 
 def cut_arrays(folder: Path, rng: random.Random) -> None:
     """The file ends early, is empty, or goes on; or its header's length lies."""
-    path = _arrays_file(folder)
+    path = arrays_file(folder)
     content = path.read_bytes()
     what = rng.randrange(3)
     if what == 0:
@@ -225,21 +231,12 @@ def cut_arrays(folder: Path, rng: random.Random) -> None:
         path.write_bytes(length.to_bytes(8, "little") + content[8:])
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) in a JSON value."""
-    keys = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in list(keys):
-        yield value, key
-        if isinstance(inner, dict | list):
-            yield from _places(inner)
-
-
 def change_config(folder: Path, rng: random.Random) -> None:
     """One value of config.json is another, is of another type, or is gone."""
     path = folder / "config.json"
     config = json.loads(path.read_text("utf-8"))
     config.pop("sha256", None)
-    container, key = rng.choice(list(_places(config)))
+    container, key = rng.choice(list(places(config)))
     value = container[key]
     if rng.random() < 0.15:
         del container[key]
@@ -272,7 +269,7 @@ def change_text(folder: Path, rng: random.Random) -> None:
 
 def change_files(folder: Path, rng: random.Random) -> None:
     """A file is missing, is a folder, a link or a pipe, or has another name."""
-    path = rng.choice([_arrays_file(folder), folder / "config.json"])
+    path = rng.choice([arrays_file(folder), folder / "config.json"])
     aside = path.with_name("aside")
     path.rename(aside)
     what = rng.randrange(4)
@@ -293,6 +290,7 @@ DAMAGE: tuple[tuple[Callable[[Path, random.Random], None], int], ...] = (
     (change_config, 5),
     (change_text, 1),
     (change_files, 1),
+    *WELL_FORMED,
 )
 
 

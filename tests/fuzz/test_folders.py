@@ -32,7 +32,9 @@ def content(folder: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("way", [way for way, _ in DAMAGE], ids=lambda way: way.__name__)
 def test_damage_is_done_and_found(way: object, sound: Path, tmp_path: Path) -> None:
-    before, damaged = answers(sound), 0
+    data, before, damaged = planted(), answers(sound), 0
+    another = method_class("knn")().fit(data.X[:40], data.Y[:40])
+    another.save(tmp_path / "sound" / "another")
     for number in range(20):
         folder = tmp_path / str(number)
         shutil.copytree(sound, folder)
