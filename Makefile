@@ -91,9 +91,9 @@ ray: $(READY)    ## a Ray cluster of several nodes on this machine, of which som
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest -q -m ray tests/_ray
 
-ray-short: $(READY)  ## the short form: a node is killed while it searches, trains and predicts
+ray-short: $(READY)  ## the short form: a node is killed while it searches, trains and predicts; a training goes on
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
-	$(BIN)/python -m pytest -q -m ray tests/_ray -k "dies_at_work and (search_sparse or train_block or rank_batch)"
+	$(BIN)/python -m pytest -q -m ray tests/_ray -k "(dies_at_work and (search_sparse or train_block or rank_batch)) or linear_heads"
 
 browser-story: $(READY)  ## the short form: from pasting a text to teaching and undoing
 	$(BIN)/python -m pytest -q -m browser tests/browser -k whole_story
