@@ -72,12 +72,10 @@ def _faults() -> list[str]:
     tried = {kind: sum(run["tried"].get(kind, 0) for run in runs) for kind in kinds}
     said = ", ".join(f"{number:,} of {kind}" for kind, number in tried.items())
     problems = sum(run["problems"] for run in runs)
-    return [
-        *lines,
-        "",
-        f"In all {sum(tried.values()):,} faults: {said}. Lost, half-written or left over: "
-        f"{problems}. {_by(runs)}",
-    ]
+    wrong = f"Went wrong: {problems}." if problems else "Lost, half-written or left over: 0."
+    notes = [run["note"] for run in runs if run["problems"] and "note" in run]
+    told = f"In all {sum(tried.values()):,} faults: {said}. {wrong}"
+    return [*lines, "", " ".join([told, *notes, _by(runs)])]
 
 
 def _service() -> list[str]:

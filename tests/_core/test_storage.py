@@ -260,6 +260,18 @@ def test_damaged_arrays_are_named(tmp_path: Path) -> None:
         read_folder(tmp_path)
 
 
+def test_a_config_that_is_too_long_is_not_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path, {}, {"x": np.zeros(3)})
+    size = (tmp_path / "config.json").stat().st_size
+    monkeypatch.setattr(_storage, "LONGEST_CONFIG", size)
+    read_config(tmp_path)
+    monkeypatch.setattr(_storage, "LONGEST_CONFIG", size - 1)
+    with pytest.raises(ModelFormatError, match=r"config\.json: longer than 0 MB"):
+        read_config(tmp_path)
+
+
 def test_every_changed_bit_of_a_config_is_found(tmp_path: Path) -> None:
     """But where it is no JSON any more, or the format is another number: those are found first."""
     write_folder(tmp_path, {"note": "words"}, ARRAYS)

@@ -32,7 +32,10 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 def test_no_last_run_lost_or_crashed_anything() -> None:
     module = load_script("reliability")
-    assert sum(run["problems"] for run in module.stored(module.FAULTS)) == 0
+    runs = module.stored(module.FAULTS)
+    newest = {name: run for run in runs for name in run["scenarios"]}
+    assert not any(run["problems"] for run in newest.values())
+    assert all("note" in run for run in runs if run["problems"])
     last = module.stored(module.MODELS)[-1]
     for name in ("checksums as they were", "written again"):
         assert not any(last[name][kind] for kind in ("signal", "hang", "wrong kind"))
