@@ -63,6 +63,41 @@ def test_a_body_that_is_told_to_end_at_two_places_is_refused() -> None:
     assert json.loads(rest["body"])["error"] == {"type": "bad_request", "message": message}
 
 
+def test_bodies_together_are_bounded() -> None:
+    """Who comes while there are many is told to come again; what was answered counts no more."""
+    statuses: list[int] = []
+
+    async def ask_all() -> list[int]:
+        answered = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await answered.wait()
+
+        limit = BodyLimit(app, Limits(body_bytes=8, held_bytes=15))
+
+        async def one(more: bool = False) -> None:
+            async def receive() -> dict[str, Any]:
+                return part(b"123456", more)
+
+            async def send(message: Any) -> None:
+                statuses.extend([message["status"]] if "status" in message else [])
+
+            await limit({"type": "http", "headers": []}, receive, send)
+
+        waiting = [asyncio.create_task(one()) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        await one()
+        held = [limit.held]
+        answered.set()
+        await asyncio.gather(*waiting)
+        await one()
+        await one(more=True)
+        return [*held, limit.held]
+
+    assert asyncio.run(ask_all()) == [12, 0]
+    assert statuses == [503, 413]
+
+
 def test_a_client_that_has_gone_gets_nothing() -> None:
     assert asyncio.run(ask([part(b"a", True), {"type": "http.disconnect"}], 0)) == ([], [])
 

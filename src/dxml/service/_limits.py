@@ -35,6 +35,9 @@ class Limits:
     Attributes
     ----------
     body_bytes : int
+    held_bytes : int
+        Bytes of all bodies together that have come and are not answered; more are told to come
+        again.
     values : int
         Values in a body's JSON: items of lists and fields of objects, at any depth.
     batch : int
@@ -68,6 +71,7 @@ class Limits:
     """
 
     body_bytes: int = 10 << 20
+    held_bytes: int = 500 << 20
     values: int = 250_000
     batch: int = 1000
     text_chars: int = 100_000
@@ -203,18 +207,28 @@ class BodyLimit:
     def __init__(self, app: App, limits: Limits) -> None:
         self.app = app
         self.limits = limits
+        self.held = 0  # bytes of bodies of all requests that are under way
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Read the body, then pass the request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        parts: list[bytes] = []
         try:
-            whole = await asyncio.wait_for(self._read(scope, receive), self.limits.seconds)
-            if whole is not None and len(whole) > LARGE:
-                await asyncio.to_thread(self.limits.check_values, whole)
-            elif whole is not None:
-                self.limits.check_values(whole)
+            await self._pass(scope, receive, send, parts)
+        finally:
+            self.held -= sum(map(len, parts))
+
+    async def _pass(self, scope: Message, receive: Receive, send: Send, parts: list[bytes]) -> None:
+        try:
+            if not await asyncio.wait_for(self._read(scope, receive, parts), self.limits.seconds):
+                return
+            parts[:] = [b"".join(parts)]
+            if len(parts[0]) > LARGE:
+                await asyncio.to_thread(self.limits.check_values, parts[0])
+            else:
+                self.limits.check_values(parts[0])
         except TimeoutError:
             message = f"the body did not come within {self.limits.seconds:g} s."
             await refuse(send, "slow_request", message)
@@ -222,11 +236,10 @@ class BodyLimit:
         except ServiceError as error:
             await refuse(send, error.type, error.message)
             return
-        if whole is not None:
-            await self.app(scope, _once(whole, receive), send)
+        await self.app(scope, _once(parts[0], receive), send)
 
-    async def _read(self, scope: Message, receive: Receive) -> bytes | None:
-        """The body; None where the client has disconnected."""
+    async def _read(self, scope: Message, receive: Receive, parts: list[bytes]) -> bool:
+        """Read the body into `parts`; False where the client has disconnected."""
         headers = dict(scope["headers"])
         if b"content-length" in headers and b"transfer-encoding" in headers:
             # whoever passed it on may have read another end of it than the server
@@ -235,17 +248,20 @@ class BodyLimit:
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self.limits.body_bytes:
             raise self._too_large()
-        parts, size = [], 0
+        size = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return None
+                return False
             parts.append(message.get("body", b""))
             size += len(parts[-1])
+            self.held += len(parts[-1])
             if size > self.limits.body_bytes:
                 raise self._too_large()
+            if self.held > self.limits.held_bytes:
+                raise ServiceError("busy", "too much is being sent at once; try again later.")
             if not message.get("more_body", False):
-                return b"".join(parts)
+                return True
 
     def _too_large(self) -> ServiceError:
         return ServiceError("too_large", f"a body may have {self.limits.body_bytes:,} bytes.")
