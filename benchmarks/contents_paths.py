@@ -7,9 +7,11 @@ one directory in ten, so that no directory stands on both sides. The index comes
     python benchmarks/contents_paths.py make FOLDER /var/lib/apt/lists/*Contents*
     python benchmarks/contents_paths.py measure FOLDER joint
     python benchmarks/contents_paths.py measure FOLDER knn
+    python benchmarks/contents_paths.py measure FOLDER no-trees     # joint without label trees
     python benchmarks/contents_paths.py measure FOLDER omikuji      # needs: pip install omikuji
 
 ``make --paths 300000`` takes about that many of the paths, all those of some packages.
+``make --validation`` leaves the test directories out, and holds out one training directory in ten.
 ``--test 20000``, the default, is about how many test paths there are at most. ``measure`` adds a
 row to benchmarks/results/contents-paths.json: seconds, the most memory that the process held, P@k.
 All methods get the same words. The tagger's own commands work on the tables too:
@@ -31,6 +33,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -78,8 +81,10 @@ def turn(name: str, salt: str) -> int:
     return zlib.crc32(f"{salt}/{name}".encode()) % 1_000_000
 
 
-def make(folder: Path, lists: list[Path], most_paths: int | None, most_test: int) -> None:
-    """Write the two tables, line by line."""
+def make(
+    folder: Path, lists: list[Path], most_paths: int | None, most_test: int, part: str = "test"
+) -> None:
+    """Write the two tables, line by line; with the part "validation" nothing of the test part."""
     total = sum(1 for path in lists for _ in read_list(path))
     share = 1.0 if most_paths is None else min(1.0, most_paths / total)
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +96,9 @@ def make(folder: Path, lists: list[Path], most_paths: int | None, most_test: int
                 if turn(labels[0], "kept") >= share * 1_000_000:
                     continue
                 directory = path.rpartition("/")[0]
-                held_out = turn(directory, "test") % TEST_SHARE == 0
+                if part != "test" and turn(directory, "test") % TEST_SHARE == 0:
+                    continue
+                held_out = turn(directory, part) % TEST_SHARE == 0
                 row = json.dumps({"text": words(path), "labels": labels}) + "\n"
                 if held_out:
                     # Spread over the lists, so that those up to `most_test` are not of one letter.
@@ -102,13 +109,21 @@ def make(folder: Path, lists: list[Path], most_paths: int | None, most_test: int
                     train.write(row)
                     counts["train"] += 1
                     packages.update(labels)
+    (folder / "part.txt").write_text(part)
     print(f"{total:,} paths in the lists; train {counts['train']:,}, test {counts['test']:,}, "
           f"{len(packages):,} packages to learn")  # fmt: skip
 
 
 def measure(folder: Path, method: str) -> dict[str, Any]:
     """Train, rank the test paths, score; one process measures one method."""
-    from dxml.bench._machine import commit, describe_machine, machine_name, peak_bytes
+    from dxml._core.threads import n_threads
+    from dxml.bench._machine import (
+        commit,
+        describe_machine,
+        describe_versions,
+        machine_name,
+        peak_bytes,
+    )
     from dxml.metrics import evaluate
     from dxml.text import TextFeatures, read_table
 
@@ -128,6 +143,7 @@ def measure(folder: Path, method: str) -> dict[str, Any]:
     scores = evaluate(truth, ranking)
     return {
         "method": method,
+        "part": (folder / "part.txt").read_text(),
         "train": len(train),
         "test": len(test),
         "test_of_unknown_packages": int((truth.getnnz(axis=1) == 0).sum()),
@@ -140,8 +156,12 @@ def measure(folder: Path, method: str) -> dict[str, Any]:
         },
         "peak_gb": round(peak_bytes() / 1e9, 2),
         "scores": {f"P@{k}": round(scores[f"P@{k}"], 2) for k in (1, 3, 5)},
+        "threads": n_threads(),
         "machine": machine_name(describe_machine()),
+        "versions": describe_versions(),
         "commit": commit(),
+        "date": date.today().isoformat(),
+        "command": f"python benchmarks/contents_paths.py measure FOLDER {method}",
     }
 
 
@@ -156,13 +176,14 @@ def carried(labels: Iterable[Iterable[str]], column: dict[str, int]) -> Any:
     return indicator(flat, [len(row) for row in rows], len(column))
 
 
-def rank_with(method: str) -> Any:
+def rank_with(method: str, **given: Any) -> Any:
     def rank(X: Any, Y: Any, tests: Any) -> Any:
         from dxml.methods import method_class
 
         start = time.perf_counter()
         cls = method_class(method)
         settings = {"device": "cpu"} if "device" in cls().get_params() else {}
+        settings |= given
         model = cls(**settings).fit(X, Y)
         trained = time.perf_counter() - start
         return model.predict_topk(tests, 5), trained
@@ -192,7 +213,12 @@ def rank_with_omikuji(X: Any, Y: Any, tests: Any) -> Any:
     return TopK(ids, scores.astype(np.float32)), trained
 
 
-RANKERS = {"joint": rank_with("joint"), "knn": rank_with("knn"), "omikuji": rank_with_omikuji}
+RANKERS = {
+    "joint": rank_with("joint"),
+    "no-trees": rank_with("joint", n_trees=0),
+    "knn": rank_with("knn"),
+    "omikuji": rank_with_omikuji,
+}
 
 
 def main() -> None:
@@ -203,16 +229,19 @@ def main() -> None:
     made.add_argument("lists", type=Path, nargs="+")
     made.add_argument("--paths", type=int)
     made.add_argument("--test", type=int, default=20_000)
+    made.add_argument("--validation", action="store_true")
     measured = commands.add_parser("measure")
     measured.add_argument("folder", type=Path)
     measured.add_argument("method", choices=sorted(RANKERS))
     given = parser.parse_args()
     if given.command == "make":
-        make(given.folder, given.lists, given.paths, given.test)
+        part = "validation" if given.validation else "test"
+        make(given.folder, given.lists, given.paths, given.test, part)
         return
     row = measure(given.folder, given.method)
     rows = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else []
-    rows = [old for old in rows if (old["method"], old["train"]) != (row["method"], row["train"])]
+    key = ("method", "part", "train")
+    rows = [old for old in rows if [old.get(name) for name in key] != [row[name] for name in key]]
     RESULTS.write_text(json.dumps({"runs": [*rows, row]}, indent=1) + "\n")
     print(json.dumps(row, indent=1))
 

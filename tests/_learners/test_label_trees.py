@@ -146,6 +146,12 @@ def test_numpy_and_packed_weights_score_alike(
                 found.append(each.scores(X, pairs, every_label))
             for scores in found[1:]:
                 assert np.array_equal(scores, found[0])
+        best = []
+        for weights, spared in product((packed, packed.unpacked()), (False, True)):
+            monkeypatch.setattr("dxml._learners.label_trees.spare", lambda n, it=spared: it)
+            best.append(LabelTree(tree.shape, weights, tree.biases).best_labels(X, 4))
+        for labels in best[1:]:
+            assert np.array_equal(labels, best[0])
 
 
 def test_new_features_weigh_nothing() -> None:

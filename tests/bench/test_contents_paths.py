@@ -58,6 +58,13 @@ def test_no_directory_stands_on_both_sides(
         parts[part] = {row["text"].split(" f ")[0] for row in rows}
         assert all(row["labels"] == [f"p{int(row['text'].split()[-2]) % 7}"] for row in rows)
     assert not parts["train"] & parts["test"] and len(parts["train"] | parts["test"]) == 50
+    held = tmp_path / "held out"
+    contents_paths.make(held, [tmp_path / "Contents.gz"], None, 1_000_000, "validation")
+    sides = [
+        {json.loads(line)["text"].split(" f ")[0] for line in lines_of(held / f"{part}.jsonl")}
+        for part in ("train", "test")
+    ]
+    assert not sides[0] & sides[1] and sides[0] | sides[1] == parts["train"]
     assert 1 <= len(parts["test"]) <= 15
     assert "1,000 paths in the lists" in capsys.readouterr().out
     contents_paths.make(tmp_path / "few", [tmp_path / "Contents.gz"], 300, 1_000_000)

@@ -16,7 +16,7 @@ from where an earlier one ended.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +30,7 @@ from dxml._core.sparse import ranges, stored, widened
 from dxml._core.threads import n_threads
 from dxml._learners.dual_descent import OFFSET
 from dxml._learners.linear_training import fit_linear
+from dxml._learners.tree_search import Family, search_tree
 from dxml._learners.tree_shape import TreeShape
 from dxml.progress import SILENT, Progress
 
@@ -138,6 +139,21 @@ class LabelTree:
         )
         return out
 
+    def best_labels(self, X: sp.csr_matrix, size: int) -> Ids:
+        """The labels of best score that a beam search finds, (n_samples, size), best first.
+
+        -1 where it finds fewer.
+        """
+        found = np.full((X.shape[0], size), -1, dtype=np.int32)
+        if spare(X.shape[0]):
+            for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
+                own = X.indices[first:last], X.data[first:last]
+                best = self._family.search(partial(self._margins, *own, every_label=False), size)
+                found[i, : len(best)] = best
+            return found
+        search_tree(X, self.weights, self._scale, self.biases, self._family, found)
+        return found
+
     def _score_few(
         self, X: sp.csr_matrix, pairs: sp.csr_matrix, every_label: bool, out: Floats
     ) -> None:
@@ -151,7 +167,9 @@ class LabelTree:
             known = leaves >= 0
             nodes = self._up_from(leaves) if known.all() else np.arange(n_nodes)
             rows = np.concatenate([nodes, n_nodes + labels[known]])
-            margins = self._margins(X.indices[first:last], X.data[first:last], rows, every_label)
+            margins = self._margins(
+                X.indices[first:last], X.data[first:last], rows, every_label=every_label
+            )
             costs = np.maximum(0, 1 - margins) ** 2
             of_node, way = np.zeros((2, n_nodes), dtype=np.float32)
             of_node[nodes] = costs[: len(nodes)]
@@ -164,7 +182,7 @@ class LabelTree:
             out[pair] = scores
 
     def _margins(
-        self, features: Ids, values: Floats, rows: npt.NDArray[Any], every_label: bool
+        self, features: Ids, values: Floats, rows: npt.NDArray[Any], *, every_label: bool
     ) -> Floats:
         """wᵀx + b of one point and some classifiers."""
         if not every_label:
@@ -213,6 +231,10 @@ class LabelTree:
     @property
     def _scale(self) -> Floats:
         return self.weights.scale if isinstance(self.weights, Packed) else NO_SCALE
+
+    @cached_property
+    def _family(self) -> Family:
+        return Family.of(self.shape)
 
     @cached_property
     def _is_leaf(self) -> npt.NDArray[np.bool_]:

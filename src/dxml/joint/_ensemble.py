@@ -149,10 +149,9 @@ def with_candidates(query: Query, parts: Mapping[str, Part], size: int) -> Query
     for part in parts.values():
         proposed = part.propose(query, min(N_PROPOSED, n_labels))
         if proposed is not None:
-            ends = np.arange(n + 1) * proposed.shape[1]
-            more = sp.csr_matrix(
-                (np.ones(proposed.size, bool), proposed.ravel(), ends), pairs.shape
-            )
+            there = proposed >= 0
+            ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+            more = sp.csr_matrix((np.ones(ends[-1], bool), proposed[there], ends), pairs.shape)
             pairs = sp.csr_matrix(pairs.astype(bool) + more)
             pairs.sort_indices()
     return replace(query, pairs=pairs)

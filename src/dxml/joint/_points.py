@@ -75,6 +75,9 @@ class Space(Protocol):
     def search(self, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
         """The nearest training points of scaled rows."""
 
+    def compared_share(self, X: sp.csr_matrix) -> npt.NDArray[np.float64]:
+        """How much of each row, by squared weight, its neighbours are found by; 1: all of it."""
+
     def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> Space:
         """With more training points after the others: `points` are all of them."""
 
@@ -129,6 +132,13 @@ class FeatureSpace:
             return Near(*self._indices[0][1].search(queries, n_neighbors, device))
         found = [index.search(queries, n_neighbors, device) for _, index in self._indices]
         return Near(*merge_nearest(found, [start for start, _ in self._indices], n_neighbors))
+
+    def compared_share(self, X: sp.csr_matrix) -> npt.NDArray[np.float64]:
+        n, squares = X.shape[0], np.square(X.data, dtype=np.float64)
+        row = np.repeat(np.arange(n), np.diff(X.indptr))
+        whole = np.bincount(row, squares, n)
+        compared = np.bincount(row, squares * self.searched[X.indices], n)
+        return np.divide(compared, whole, out=np.ones(n), where=whole > 0)
 
     def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> FeatureSpace:
         n = self.points.shape[0]
@@ -229,6 +239,9 @@ class EmbeddedSpace:
             cosines.append(best.values.cpu().numpy())
             ids.append(best.indices.to(torch.int32).cpu().numpy())
         return Near(np.concatenate(ids), np.maximum(np.concatenate(cosines), 0))
+
+    def compared_share(self, X: sp.csr_matrix) -> npt.NDArray[np.float64]:
+        return np.ones(X.shape[0])
 
     def add(self, X: sp.csr_matrix, points: sp.csr_matrix) -> EmbeddedSpace:
         import torch

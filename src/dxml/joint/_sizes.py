@@ -17,8 +17,9 @@ __all__ = [
     "TREE_FEATURES",
     "TREE_LABELS",
     "TREE_NEGATIVES",
-    "TREE_POINTS",
+    "TREE_PROPOSED",
     "TREE_WORK",
+    "WELL_COMPARED",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
 ]
@@ -58,6 +59,10 @@ TREE_WORK = 250
 """Features × labels of a point up to which there are `N_TREES` trees by default, else one. A point
 trains the nodes on the ways down to all of its labels."""
 TREE_LABELS = (256, 100_000)
-"""Fewest and most labels for which trees are grown; with fewer they share little."""
-TREE_POINTS = 200_000
-"""Most points for which trees are grown; with more their training was not measured."""
+"""Fewest and most labels for which trees are grown. With fewer they share little, and are grown
+only where there are too many points to score every label."""
+TREE_PROPOSED = 9
+"""Labels that trees add to a shortlist."""
+WELL_COMPARED = 0.85
+"""Share of a point, by squared weight, that its neighbours are found by, from which on trees add
+nothing to its shortlist. Of abstracts it is nearly always more."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dxml import load_model
 from dxml._core.arrays import Arrays
@@ -43,7 +44,8 @@ def test_where_trees_are_planned(options: Options) -> None:
 
     assert planned() == planned(every_label=True) == planned(["vote"]) == {"n_trees": 3}
     assert planned(n_labels=256) is not None and planned(n_labels=255) is None
-    assert planned(n_labels=100_001) is None and planned(n_samples=200_001) is None
+    assert planned(n_labels=10, n_samples=2_000_000) is not None
+    assert planned(n_labels=100_001) is None and planned(n_samples=8_000_000) is not None
     assert planned(dense=True) is None
     for other in ("kernel", "wide", "deep"):
         assert planned([other]) is None
@@ -123,6 +125,23 @@ def test_in_a_model(way: Any, planted: Dataset, halves: Any, tmp_path: Path) -> 
     part = model.catch_up().parts_["trees"]
     assert isinstance(part, TreesPart) and part.trees[0].shape.n_labels == 12
     assert part.trees[0].weights.shape[1] == 125
+
+
+def test_labels_of_common_words_are_candidates() -> None:
+    """Six words that half of the points have tell the label; the rare ones say nothing."""
+    rng = np.random.default_rng(0)
+    n, n_common, n_rare = 6000, 6, 2000
+    has = rng.random((n, n_common)) < 0.5
+    labels = has @ (1 << np.arange(n_common))
+    noise = np.zeros((n, n_rare), bool)
+    np.put_along_axis(noise, rng.integers(0, n_rare, (n, 3)), True, axis=1)
+    X = sp.csr_matrix(np.hstack([has, noise]), dtype=np.float32)
+    Y = sp.csr_matrix((np.ones(n, bool), labels, np.arange(n + 1)), (n, 64))
+    model = Joint(candidates="nearest", n_trees=1, device="cpu").fit(X[:5000], Y[:5000])
+    best = model.predict_topk(X[5000:], 1).indices[:, 0]
+    near = model._ensemble.known.shortlist(model._ensemble.ask(X[5000:], "cpu").near, 30)
+    assert near.multiply(Y[5000:]).nnz < 0.6 * 1000  # most are not told by neighbours
+    assert (best == labels[5000:]).mean() > 0.9
 
 
 def test_small_data_have_none_unless_asked(small: tuple[Dataset, Dataset]) -> None:

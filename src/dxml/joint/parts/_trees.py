@@ -18,7 +18,15 @@ from dxml._learners.tree_shape import TreeShape, grow_tree
 from dxml.exceptions import ModelFormatError
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
-from dxml.joint._sizes import N_TREES, TREE_FEATURES, TREE_LABELS, TREE_POINTS, TREE_WORK
+from dxml.joint._sizes import (
+    EVERY_LABEL_PAIRS,
+    N_TREES,
+    TREE_FEATURES,
+    TREE_LABELS,
+    TREE_PROPOSED,
+    TREE_WORK,
+    WELL_COMPARED,
+)
 from dxml.joint.parts.protocol import (
     Named,
     Options,
@@ -66,9 +74,9 @@ class TreesPart(Part):
         """
         if options.n_trees is not None:
             return {"n_trees": options.n_trees} if options.n_trees else None
-        many = TREE_LABELS[0] <= shape.n_labels <= TREE_LABELS[1]
-        long = shape.n_samples > TREE_POINTS or shape.per_point > TREE_FEATURES
-        if shape.dense or not many or long:
+        large = shape.n_samples * shape.n_labels > EVERY_LABEL_PAIRS  # needs what trees propose
+        many = (2 if large else TREE_LABELS[0]) <= shape.n_labels <= TREE_LABELS[1]
+        if shape.dense or not many or shape.per_point > TREE_FEATURES:
             return None
         if {"kernel", "wide", "deep"} & set(others):
             return None
@@ -107,6 +115,19 @@ class TreesPart(Part):
             found += tree.scores(query.X, query.pairs, query.every_label)
         found /= len(self.trees)
         return found
+
+    def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
+        """The best labels of each tree, for points that are found by little of what they are.
+
+        Neighbours are searched by rare features. Labels that only common ones tell are missed.
+        """
+        each = max(1, min(size, TREE_PROPOSED) // len(self.trees))
+        proposed = np.full((query.X.shape[0], each * len(self.trees)), -1, dtype=np.int32)
+        rows = np.flatnonzero(query.known.space.compared_share(query.X) < WELL_COMPARED)
+        if len(rows):
+            X = query.X[rows]
+            proposed[rows] = np.hstack([tree.best_labels(X, each) for tree in self.trees])
+        return proposed
 
     def hide(self, after: Known) -> TreesPart:
         return self

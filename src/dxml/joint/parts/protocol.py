@@ -413,7 +413,10 @@ class Part(ABC):
         raise AttributeError(f"the part {self.name!r} embeds no points")
 
     def propose(self, query: Query, size: int) -> npt.NDArray[np.int32] | None:
-        """Candidate labels beside those of the neighbours, (n_samples, size); None: it has none."""
+        """Candidate labels beside those of the neighbours, a row a point; None: it has none.
+
+        At most about `size` a point; -1 is no label.
+        """
         return None
 
     def unseen(self, query: Query, size: int) -> tuple[Ids, Floats] | None:
