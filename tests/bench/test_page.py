@@ -24,7 +24,6 @@ NOT_CLEAN = {
     "ablation.json": {"0.1.0"},
     "baselines.json": {"0.1.0", "2c95f662f2ee+"},
     "calibration.jsonl": {"fc7dc4a59fee+"},
-    "contents-paths.json": {"b49b393d6659+"},
     "curves.json": {"7952388fa7ee+"},
     "faults.json": {"69e8d9f11d23+", "e9e7cfdc2142+"},
     "fuzz-models.json": {"d8a199a66cd4+", "e9e7cfdc2142+"},
