@@ -67,7 +67,7 @@ def test_all_means_every_experiment_but_that_of_tiny_data(
     assert "other: 2 runs, 0 stored already" in said
     assert "tiny: 2 runs, 2 stored already" in said and "smoke" not in said
     summary = json.loads((tmp_path / "results" / "tiny.json").read_text("utf-8"))
-    assert summary["rows"][0]["commands"][0].startswith("dxml ")
+    assert summary["rows"][0]["commands"][0].startswith("dxml")
 
 
 def test_list_shows_the_experiments() -> None:

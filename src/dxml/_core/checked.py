@@ -22,7 +22,7 @@ __all__ = ["forget_oldest", "is_marked", "mark_of", "remember"]
 
 CHECKS = 1
 """Raised when a check is added: what passed before is then checked again."""
-LARGE = 1 << 25  # bytes of a file from which on it is remembered; smaller ones are read at once
+LARGE = 1 << 20  # bytes of a file from which on it is remembered; smaller ones are read in a moment
 SETTLED = 2.0  # seconds for which a file must not have changed: its times may be as coarse as that
 MOST = 1000  # marks that are kept
 
