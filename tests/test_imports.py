@@ -45,7 +45,7 @@ SMALL, NUMBA = {"scipy"}, {"scipy", "numba"}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tagger of a linear head, label trees and votes, which needs no torch, and tables for it.
 
-    Another, as few texts make it, has a kernel, which needs torch to answer and for nothing else.
+    Another, as few texts make it, has a kernel, for which few texts need no torch either.
     """
     folder = tmp_path_factory.mktemp("imports")
     tagger = TextTagger(candidates="nearest", width=0, n_trees=2, min_df=1)
@@ -96,6 +96,9 @@ def imported(folder: Path, *arguments: str) -> tuple[int, set[str]]:
         ("labels -m kernel", 0, SMALL),
         ("labels rename nobody else -m kernel", 2, SMALL),
         ("predict nothing.jsonl -m kernel", 2, SMALL),
+        ("predict few.jsonl -m kernel", 0, SMALL),
+        ("explain fish -m kernel", 0, SMALL),
+        ("evaluate few.jsonl -m kernel", 0, SMALL),
     ],
 )
 def test_what_a_command_imports(folder: Path, arguments: str, code: int, needed: set[str]) -> None:

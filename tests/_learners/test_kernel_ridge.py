@@ -173,3 +173,19 @@ def test_a_vote_is_pickled_after_it_has_scored() -> None:
     again = pickle.loads(pickle.dumps(vote))
     assert np.array_equal(again.scores(X, CPU), before)
     assert np.array_equal(vote.scores(X, CPU), before)
+
+
+@pytest.mark.parametrize("kind", ["gauss", "laplace"])
+@pytest.mark.parametrize("density", [0.2, 0.9])
+def test_numpy_scores_as_torch_does(density: float, kind: Any) -> None:
+    """Rows that are training points, a row of nothing, and related labels among them."""
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 12, density, "csr", np.float32, rng)
+    Y = sp.csr_matrix(rng.random((40, 5)) < 0.3)
+    vote = fit_kernel(X, Y, Kernel(kind, 1.5, 0.1, pull=1.0), torch.device("cpu"))
+    assert vote.relations is not None and sp.issparse(vote.points) == (density < 0.5)
+    asked = sp.vstack([X[:3], sp.csr_matrix((1, 12), dtype=np.float32)], format="csr")
+    asked = sp.csr_matrix(sp.vstack([asked, sp.random(5, 12, 0.4, "csr", np.float32, rng)]))
+    expected = vote.scores(asked, torch.device("cpu"))
+    np.testing.assert_allclose(vote.few_scores(asked), expected, atol=2e-6)
+    assert pickle.loads(pickle.dumps(vote)).votes.shape == (40, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,12 +13,22 @@ import scipy.sparse as sp
 
 from dxml._core.compiled import compiled, prange
 from dxml._core.scaling import is_dense
+from dxml._core.sparse import ranges
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["BLOCK", "Distances", "Rows", "blocks", "compact", "full_precision", "in_form"]
+__all__ = [
+    "BLOCK",
+    "Distances",
+    "FewDistances",
+    "Rows",
+    "blocks",
+    "compact",
+    "full_precision",
+    "in_form",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = sp.csr_matrix | Floats
@@ -55,6 +66,37 @@ class Distances:
             block = torch.sub(lengths, self._products(rows), alpha=2, out=out[part])
             block.masked_fill_(block < SAME_POINT * lengths, 0)
         return out
+
+
+class FewDistances:
+    """`Distances` by numpy, up to the last bits, for rows so few that torch is not worth it."""
+
+    def __init__(self, points: Rows) -> None:
+        self._squares = _squares(points)
+        self._columns = None if isinstance(points, np.ndarray) else points.tocsc()
+        self._points = points
+
+    def squared(self, X: Rows) -> Floats:
+        """(n_samples, n_points); what may be rounding alone is 0."""
+        X = in_form(X, self._columns is not None)
+        lengths = _squares(X)[:, None] + self._squares
+        squared: Floats = lengths - 2 * self._products(X)
+        squared[squared < SAME_POINT * lengths] = 0
+        return squared
+
+    def _products(self, X: Rows) -> Floats:
+        if isinstance(X, np.ndarray):
+            products: Floats = X @ np.asarray(self._points).T
+            return products
+        columns, n = self._columns, len(self._squares)
+        assert columns is not None
+        products = np.empty((X.shape[0], n), dtype=np.float32)
+        for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
+            starts, ends = (columns.indptr[X.indices[first:last] + step] for step in (0, 1))
+            places = ranges(starts, ends)
+            own = np.repeat(X.data[first:last].astype(np.float64), ends - starts)
+            products[i] = np.bincount(columns.indices[places], own * columns.data[places], n)
+        return products
 
 
 def _dense_products(points: Floats, device: torch.device) -> Products:

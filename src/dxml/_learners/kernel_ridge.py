@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ import scipy.sparse as sp
 from dxml._learners.distances import (
     BLOCK,
     Distances,
+    FewDistances,
     Rows,
     blocks,
     compact,
@@ -188,7 +190,8 @@ class KernelVote:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was put on devices, which no pickle takes; it is put there again."""
-        return self.__dict__ | {"_placed": {}}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_few"}
+        return kept | {"_placed": {}}
 
     def scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels, (n_samples, n_labels)."""
@@ -204,6 +207,19 @@ class KernelVote:
         own[:, :n_related] = (said + related).cpu().numpy()
         return own
 
+    def few_scores(self, X: Rows) -> Floats:
+        """`scores` by numpy, up to the last bits, for so few rows that torch is not worth it."""
+        squared = self._few.squared(X)
+        if self.kernel.kind == "gauss":
+            values = np.exp(squared * np.float32(-self.kernel.gamma / 2))
+        else:
+            values = np.exp(np.sqrt(squared) * np.float32(-self.kernel.gamma))
+        own: Floats = values @ self.votes
+        if self.relations is not None:
+            said = own[:, : len(self.relations)].copy()
+            own[:, : len(self.relations)] += said @ self.relations
+        return own
+
     def own_scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels by the points' votes alone."""
         distances, votes = self._on(device)
@@ -213,6 +229,10 @@ class KernelVote:
                 values = self.kernel.apply_(distances.squared(rows))  # (rows, n_points)
                 out[part] = (values @ votes).cpu().numpy()
         return out
+
+    @cached_property
+    def _few(self) -> FewDistances:
+        return FewDistances(self.points)
 
     def _on(self, device: torch.device) -> tuple[Distances, Tensor]:
         import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real, whole
+from dxml._core.compiled import spare
 from dxml._core.precision import Precision, pack, unpack
 from dxml._core.random import spawn
 from dxml._core.scaling import is_dense
@@ -101,9 +103,12 @@ class KernelPart(Part):
         return asdict(self.vote.kernel)
 
     def scores(self, query: Query) -> Floats:
-        import torch
+        if query.device == "cpu" and spare(query.X.shape[0]) and "torch" not in sys.modules:
+            every = self.vote.few_scores(query.X)
+        else:
+            import torch
 
-        every = self.vote.scores(query.X, torch.device(query.device))
+            every = self.vote.scores(query.X, torch.device(query.device))
         if query.every_label:
             return every.ravel()
         rows = np.repeat(np.arange(len(every)), np.diff(query.pairs.indptr))
