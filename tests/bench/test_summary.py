@@ -164,5 +164,13 @@ def test_rows_of_another_machine_stay(store: Store, put: Callable[..., Stored]) 
     write_summary(both, store)
     rows = {row["method"]: row for row in json.loads(path.read_text("utf-8"))["rows"]}
     assert rows["knn"]["scores"]["P@1"]["mean"] == 90
+    older = json.loads(path.read_text("utf-8"))
+    for each in older["rows"]:
+        del each["commits"]  # as summaries were once
+    path.write_text(json.dumps(older), "utf-8")
+    shutil.rmtree(store.raw)
+    write_summary(both, store)
+    assert json.loads(path.read_text("utf-8"))["commits"] == older["commits"]
+    put(leml[0], [[7]])
     write_summary(experiment(plan(leml[0])), store)  # no longer planned
     assert [row["method"] for row in json.loads(path.read_text("utf-8"))["rows"]] == ["leml"]

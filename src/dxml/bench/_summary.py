@@ -199,9 +199,16 @@ def _with_kept(summary: dict[str, Any], before: dict[str, Any]) -> dict[str, Any
         "rows": rows,
         "machines": sorted({each for row in rows for each in row["machines"]}),
         "versions": versions,
-        "commits": sorted({each for row in rows for each in row["commits"]}),
+        "commits": _commits(rows, [*before["commits"], *summary["commits"]]),
         "dates": sorted({dates[0], dates[-1]}) if dates else [],
     }
+
+
+def _commits(rows: list[dict[str, Any]], known: list[str]) -> list[str]:
+    """Those of the rows; all that are known where a row of an older summary names none."""
+    if all("commits" in row for row in rows):
+        return sorted({each for row in rows for each in row["commits"]})
+    return sorted(set(known))
 
 
 def _lines(value: Any) -> str:
