@@ -30,7 +30,7 @@ from dxml._core.cluster import AHEAD, ray_cluster
 from dxml._core.threads import threads
 from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
-from dxml._neighbors.cosine import SEARCHED, Neighbours, unit_rows
+from dxml._neighbors.cosine import FEW_REACHED, SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
 from dxml.data._pseudo_texts import make_texts
@@ -80,8 +80,7 @@ class Rates:
     ----------
     texts : letters a second, learnt as words
     merged : non-zeros a second that the command renumbers and joins
-    search_point : seconds a query and known point, for the pass over all of them
-    search_posting : seconds a query and posting
+    search : postings a second, where a query reaches a small share of the known points
     heads : multiplications a second: signs × non-zeros × passes
     copied : bytes a second that the command gives away and takes back
     given : blocks a second that the command gives away, without their bytes
@@ -89,8 +88,7 @@ class Rates:
 
     texts: float
     merged: float
-    search_point: float
-    search_posting: float
+    search: float
     heads: float
     copied: float
     given: float
@@ -116,21 +114,18 @@ def points_of(n: int, d: int, words: int, seed: int) -> sp.csr_matrix:
     return unit_rows(X)
 
 
-def search_rates() -> tuple[float, float, list[Row]]:
-    """Seconds a point and seconds a posting, by least squares over several shapes."""
-    found, rows = [], []
-    for n, d in ((100_000, 20_000), (400_000, 20_000), (400_000, 200_000), (1_600_000, 200_000)):
+def search_rate() -> tuple[float, list[Row]]:
+    """Postings a second, in the slowest of several shapes: more sums lie farther apart."""
+    rows = []
+    for n, d in ((400_000, 200_000), (1_600_000, 40_000), (8_000_000, 200_000)):
         X = points_of(n, d, 20, 0)
-        index, queries = Neighbours(X), X[:64]
+        index, queries = Neighbours(X), X[:256]
         per_feature = np.diff(index.columns.starts)
         postings = float(per_feature[queries.indices].sum()) / queries.shape[0]
+        assert postings <= n / FEW_REACHED
         seconds = quickest(lambda i=index, q=queries: i.search(q, 101)) / queries.shape[0]
-        found.append((n, postings, seconds))
         rows.append({"points": n, "postings": postings, "seconds": seconds})
-    table = np.array(found)
-    scale = 1 / table[:, 2]  # so that the error is relative
-    solved, *_ = np.linalg.lstsq(table[:, :2] * scale[:, None], np.ones(len(table)), rcond=None)
-    return float(solved[0]), float(solved[1]), rows
+    return min(row["postings"] / row["seconds"] for row in rows), rows
 
 
 def head_rate() -> float:
@@ -163,8 +158,8 @@ def measure() -> tuple[Rates, list[Row]]:
             sp.vstack([renamed[:25_000], renamed[25_000:]], format="csr")
 
         merged = X.nnz / quickest(merge)
-        point, posting, rows = search_rates()
-        rates = Rates(letters / seconds, merged, point, posting, head_rate(), *ray_rates())
+        search, rows = search_rate()
+        rates = Rates(letters / seconds, merged, search, head_rate(), *ray_rates())
     return rates, rows
 
 
@@ -215,7 +210,7 @@ def stages(task: Task, rates: Rates) -> list[Stage]:
         driver=nnz / rates.merged,
     )
     near = task.negatives + 1
-    asked = rates.search_point * n + rates.search_posting * task.words * task.postings
+    asked = task.words * task.postings / rates.search
     search = Stage(
         "search",
         blocks=int(n / SEARCHED),
@@ -385,10 +380,9 @@ def render() -> str:
         f"shortlist each; machines of {machine['cores']} cores, {machine['memory'] / 1e9:.0f} GB "
         f"and {machine['network'] * 8 / 1e9:.0f} Gbit/s, one of which fails every "
         f"{machine['hours_between_failures']:,.0f} hours. Rates of one core: "
-        f"{rates['texts'] / 1e6:.1f} million letters a second, a search of "
-        f"{rates['search_point'] * 1e9:.2f} ns a point and {rates['search_posting'] * 1e9:.1f} ns "
-        f"a posting, {rates['heads'] / 1e6:.0f} million multiplications a second of the linear "
-        f"heads. The command gives {rates['given']:,.0f} blocks and moves "
+        f"{rates['texts'] / 1e6:.1f} million letters a second, {rates['search'] / 1e6:.0f} million "
+        f"postings a second of the search, {rates['heads'] / 1e6:.0f} million multiplications a "
+        f"second of the linear heads. The command gives {rates['given']:,.0f} blocks and moves "
         f"{rates['copied'] / 1e9:.1f} GB a second. {stored['note']} "
         f"`{stored['command']}` on {stored['machine']}, {stored['date']}.",
     ]

@@ -38,7 +38,7 @@ def played(plan: dict[str, Any], n_machines: int = 1, hours: float = 1e9, **stag
     """A stage of blocks of 100 s, on machines of two cores that move 1 GB a second."""
     blocks = {"blocks": 8, "seconds": 100.0, "sent": 0, "received": 0, "shared": 0, "driver": 0}
     machine = plan["Machine"](cores=2, memory=1e9, network=1e9, hours_between_failures=hours)
-    rates = plan["Rates"](1, 1, 1, 1, 1, copied=1e12, given=1e12)
+    rates = plan["Rates"](1, 1, 1, 1, copied=1e12, given=1e12)
     return plan["schedule"](plan["Stage"]("work", **(blocks | stage)), n_machines, machine, rates)
 
 
