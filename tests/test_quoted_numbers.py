@@ -96,7 +96,7 @@ NOT_RESULTS = {
     "docs/how-it-works.md": {"0.015", "0.9", "0.0005", "0.2"},
     "docs/joint.md": {"16.8 million", "0.3"},
     "docs/reliability.md": {"200 times"},
-    "docs/what-holds.md": {"0.002", "0.05", "32 MB"},
+    "docs/what-holds.md": {"0.002", "0.05", "1 MB"},
     "benchmarks/results/notes.md": {"16 times"},  # a ratio of stored ones
     "benchmarks/results/joint-experiments/README.md": {
         *("66.71", "66.85", "85.0 / 61.2 / 46.9", "83.4 / 31.3 / 19.2")  # the page says so

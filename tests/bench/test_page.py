@@ -33,7 +33,6 @@ NOT_CLEAN = {
     "paper-eurlex.json": {"0.1.0", "06f2e850226a+"},
     "paper-small.json": {"0.1.0", "06f2e850226a+", "2c95f662f2ee+"},
     "peers.json": {"2ec87314739a+", "805d8d32d378+", "ae8d8a3277da+"},
-    "ray-scaling.json": {"055eea84a109+"},
     "soak.json": {"58e7f29+", "d8a199a+"},
     "teaching-choices.json": {"805d8d32d378+"},
 }
