@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from dxml.baselines.knn import KNN
 from dxml.data import make_planted
+from dxml.exceptions import ModelFormatError
 from dxml.metrics import precision_at_k
 
 
@@ -55,3 +58,12 @@ def test_recovers_planted_labels(features: int) -> None:
     data = make_planted(600, features, 12, random_state=0)
     model = KNN().fit(data.X[:500], data.Y[:500])
     assert precision_at_k(data.Y[500:], model.predict_topk(data.X[500:], 1), 1)[0] > 0.7
+
+
+def test_points_that_are_not_of_length_one_are_refused(tmp_path: Path) -> None:
+    """Sums of huge numbers are infinite, and cosines of those no numbers."""
+    X = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0]], dtype=np.float32)
+    model = KNN(n_neighbors=2).fit(X, [[0], [1], [1]])
+    model.points_.data[0] = 3e38
+    with pytest.raises(ModelFormatError, match="the array points must have rows of length 1"):
+        KNN.load(model.save(tmp_path / "m"))

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.arrays import Arrays, whole
+from dxml._core.arrays import HELP, Arrays, whole
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
@@ -30,6 +30,7 @@ from dxml._core.storage import pack_csr
 from dxml._neighbors.cosine import Neighbours, cosine_weights, unit_rows
 from dxml._neighbors.voting import vote
 from dxml.base import Classifier
+from dxml.exceptions import ModelFormatError
 from dxml.metrics import mean_precision
 from dxml.progress import Progress
 from dxml.topk import TopK
@@ -39,6 +40,7 @@ __all__ = ["KNN"]
 N_NEIGHBORS_TRIED = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 """The k tried on the held-out points."""
 MAX_HELD_OUT = 2000  # points; more do not change the choice
+LONGEST = 1.001  # value in a row of length 1, but for rounding
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -141,6 +143,8 @@ class KNN(Classifier):
         self.n_neighbors_ = whole(config, "n_neighbors", 1, self.n_samples_)
         self.scaler_ = FeatureScaler.from_arrays(arrays, self.n_features_in_)
         self.points_ = arrays.csr("points", None, self.n_features_in_)
+        if np.abs(self.points_.data).max(initial=0) > LONGEST:
+            raise ModelFormatError(f"the array points must have rows of length 1. {HELP}")
         self.train_labels_ = arrays.csr(
             "train_labels", self.points_.shape[0], self.n_labels_, truth=True
         )
