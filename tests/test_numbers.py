@@ -197,3 +197,16 @@ def test_rows_of_denormals_get_length_one() -> None:
     X = sp.csr_matrix(np.array([[3e-40, 4e-40], [3, 4], [0, 0], [1e-45, 0]], np.float32))
     scaled = fit_scaler(X, "rows").transform(X).toarray()
     np.testing.assert_allclose(scaled, [[0.6, 0.8], [0.6, 0.8], [0, 0], [1, 0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_scores_that_are_not_finite_are_an_error(
+    bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As damaged weights make them, whose checksums are right: nobody gets them as an answer."""
+    data = make_planted(60, 20, 5, labels_per_point=2, features_per_point=6, random_state=0)
+    model = method_class("knn")().fit(data.X, data.Y)
+    said = TopK(np.zeros((60, 1), np.int32), np.full((60, 1), bad, np.float32))
+    monkeypatch.setattr(model, "_rank", lambda X, k: said)
+    with pytest.raises(DataFormatError, match="some scores of knn are not finite"):
+        model.predict_topk(data.X, 1)

@@ -205,7 +205,13 @@ class Classifier(Estimator, ABC):
             for ranking in run_blocks(_rank_batch, (model, k), batches):
                 parts.append(ranking)
                 stage.advance(len(ranking))
-        return replace(TopK.concatenate(parts), names=self.label_names_)
+        found = TopK.concatenate(parts)
+        if not np.isfinite(found.scores).all():
+            raise DataFormatError(
+                f"some scores of {self.method} are not finite. Numbers of X are far larger than in "
+                "training, or the model is damaged: `dxml model check` looks into a folder."
+            )
+        return replace(found, names=self.label_names_)
 
     def _checked(self, X: Any) -> sp.csr_matrix:
         """Features of the points that are asked about, as checked rows."""
