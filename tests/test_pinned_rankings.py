@@ -92,7 +92,7 @@ def tagged(line: str) -> TopK:
     train, test = sparse_data()
     words = [" ".join(f"w{f}" for f in row.indices) for row in (*train.X, *test.X)]
     names = [[f"l{label}" for label in row.indices] for row in train.Y]
-    tagger = TextTagger(device="cpu").fit(words[:600], names)
+    tagger = TextTagger(device="cpu", vectors="none").fit(words[:600], names)
     rows = [tagger.tag(text, top=5) for text in words[600:]]
     ids = [[int(tag.name[1:]) for tag in row] for row in rows]
     scores = [[tag.probability for tag in row] for row in rows]

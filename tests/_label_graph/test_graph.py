@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.sparse import random as sparse_random
 
+from dxml._core.threads import numba_threads
 from dxml._label_graph.graph import label_graph, read_graph
 from dxml.exceptions import DataFormatError
 
@@ -27,7 +29,7 @@ def test_an_edge_where_two_labels_share_a_point(Y):
         [1, 1, 0, 0],
         [0, 0, 0, 0],
     ]
-    assert graph.adjacency.dtype == np.float32
+    assert graph.adjacency.dtype == bool
     assert graph.isolated.tolist() == [3]
     assert (graph.n_labels, graph.n_edges) == (4, 3)
 
@@ -35,6 +37,26 @@ def test_an_edge_where_two_labels_share_a_point(Y):
 def test_a_weight_is_the_number_of_shared_points(Y):
     graph = label_graph(Y, weighted=True)
     assert graph.adjacency.toarray()[0].tolist() == [0, 2, 1, 0]
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.3])  # rows that are sorted, and rows read off
+def test_edges_are_the_pattern_of_the_labels_product(share):
+    labels = sparse_random(80, 400, share, format="csr", random_state=3).astype(bool)
+    adjacency = label_graph(csr_matrix(labels)).adjacency
+    counts = labels.toarray().astype(int)
+    expected = (counts.T @ counts > 0) & ~np.eye(400, dtype=bool)
+    np.testing.assert_array_equal(adjacency.toarray(), expected)
+    assert adjacency.has_sorted_indices
+
+
+def test_edges_are_the_same_for_any_number_of_threads():
+    labels = csr_matrix(sparse_random(200, 300, 0.05, format="csr", random_state=4).astype(bool))
+    rows = []
+    for n in (1, 2):
+        with numba_threads(n):
+            rows.append(label_graph(labels).adjacency)
+    assert (rows[0].indices == rows[1].indices).all()
+    assert (rows[0].indptr == rows[1].indptr).all()
 
 
 def test_one_label_a_point_is_a_graph_without_edges():

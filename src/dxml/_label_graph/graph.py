@@ -15,9 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_matrix, csr_matrix
 
+from dxml._core.compiled import compiled, prange
+from dxml._core.sparse import plain_csr
+from dxml._core.threads import n_threads
 from dxml.exceptions import DataFormatError, did_you_mean
 
 __all__ = ["LabelGraph", "label_graph", "read_graph"]
+
+FULL = 16  # a row with more than one label in so many is read off, a shorter one is sorted
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,9 @@ class LabelGraph:
 
     Parameters
     ----------
-    adjacency : csr_matrix of shape (n_labels, n_labels), float32
+    adjacency : csr_matrix of shape (n_labels, n_labels), float32 or bool
         Symmetric, zero diagonal, no stored zeros, sorted indices; an entry is the edge's weight.
+        Of bool, all edges weigh the same.
     isolated : int32 array
         The labels without an edge, ascending. No walk reaches them.
     """
@@ -69,9 +75,9 @@ def label_graph(Y: csr_matrix, weighted: bool = False) -> LabelGraph:
 
     Notes
     -----
-    The graph can have as many edges as there are pairs of labels within points. Where that is too
-    much, `dxml._label_graph.walks.random_walks_on_points` walks the weighted graph without building
-    it.
+    The graph can have as many edges as there are pairs of labels within points, of 5 bytes each
+    way. Where that is too much, `dxml._label_graph.walks.random_walks_on_points` walks the weighted
+    graph without building it.
 
     Examples
     --------
@@ -81,11 +87,78 @@ def label_graph(Y: csr_matrix, weighted: bool = False) -> LabelGraph:
     >>> label_graph(Y).isolated.tolist()
     [3]
     """
-    counts = Y.astype(np.int32)
-    together = csr_matrix(counts.T @ counts)
-    if not weighted:
-        together.data[:] = 1
-    return LabelGraph.from_adjacency(together)
+    if weighted:
+        counts = Y.astype(np.int32)
+        return LabelGraph.from_adjacency(csr_matrix(counts.T @ counts))
+    adjacency = _sharing(Y)
+    isolated = np.flatnonzero(np.diff(adjacency.indptr) == 0).astype(np.int32)
+    return LabelGraph(adjacency, isolated)
+
+
+def _sharing(Y: csr_matrix) -> csr_matrix:
+    """Which labels share a point, bool: the pattern of YᵀY without its diagonal.
+
+    Delicious-200K has two billion such pairs out of eight billion products, so rows are made by all
+    cores, and nothing is stored of an edge but where it ends.
+    """
+    by_label, n_labels = Y.T.tocsr(), Y.shape[1]
+    given = (
+        by_label.indptr.astype(np.int64),
+        by_label.indices.astype(np.int32, copy=False),
+        Y.indptr.astype(np.int64),
+        Y.indices.astype(np.int32, copy=False),
+    )
+    n_chunks = max(1, min(n_labels, n_threads()))
+    degrees = np.zeros(n_labels, dtype=np.int64)
+    _count_neighbours(*given, n_chunks, degrees)
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    _list_neighbours(*given, n_chunks, indptr, indices)
+    return plain_csr(np.ones(len(indices), dtype=bool), indices, indptr, (n_labels, n_labels))
+
+
+@compiled(parallel=True)
+def _count_neighbours(label_starts, points, point_starts, labels, n_chunks, degrees):  # type: ignore[no-untyped-def]
+    """How many other labels each label shares a point with."""
+    n_labels = len(degrees)
+    for chunk in prange(n_chunks):
+        met = np.full(n_labels, -1, dtype=np.int32)
+        for label in range(chunk, n_labels, n_chunks):
+            met[label] = label
+            for place in range(label_starts[label], label_starts[label + 1]):
+                point = points[place]
+                for other in labels[point_starts[point] : point_starts[point + 1]]:
+                    if met[other] != label:
+                        met[other] = label
+                        degrees[label] += 1
+
+
+@compiled(parallel=True)
+def _list_neighbours(label_starts, points, point_starts, labels, n_chunks, indptr, indices):  # type: ignore[no-untyped-def]
+    """These labels in rising order, in ``indices[indptr[label] : indptr[label + 1]]``."""
+    n_labels = len(indptr) - 1
+    for chunk in prange(n_chunks):
+        met = np.full(n_labels, -1, dtype=np.int32)
+        for label in range(chunk, n_labels, n_chunks):
+            row = indices[indptr[label] : indptr[label + 1]]
+            full = len(row) * FULL > n_labels
+            met[label] = label
+            found = 0
+            for place in range(label_starts[label], label_starts[label + 1]):
+                point = points[place]
+                for other in labels[point_starts[point] : point_starts[point + 1]]:
+                    if met[other] != label:
+                        met[other] = label
+                        if not full:
+                            row[found] = other
+                            found += 1
+            if full:
+                for other in range(n_labels):
+                    if met[other] == label and other != label:
+                        row[found] = other
+                        found += 1
+            else:
+                row.sort()
 
 
 def read_graph(

@@ -56,8 +56,9 @@ def random_walks(
     starts = np.flatnonzero(np.diff(adjacency.indptr)).astype(np.int32)
     if not len(starts):
         raise DataFormatError(_NO_EDGE)
-    indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
-    uniform = bool(np.all(adjacency.data == adjacency.data[0]))
+    indptr = adjacency.indptr.astype(np.int64)
+    indices = adjacency.indices.astype(np.int32, copy=False)
+    uniform = bool(adjacency.data.min() == adjacency.data.max())
     cumulative = np.empty(0) if uniform else _row_cumsum(indptr, adjacency.data.astype(np.float64))
     walks = np.empty((n_walks * len(starts), length), dtype=np.int32)
     with progress.stage("walks", total=len(walks), unit="walks") as stage:

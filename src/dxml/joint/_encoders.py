@@ -13,7 +13,7 @@ from dxml._deep.settings import DeepSettings
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml.exceptions import DataFormatError, ParameterError, advise
-from dxml.joint._sizes import MANY_TEXTS
+from dxml.joint._sizes import LONG_TEXTS
 from dxml.joint.parts.protocol import Options
 from dxml.progress import Progress
 
@@ -50,7 +50,7 @@ def open_encoder(
         raise DataFormatError(
             f"expected a text for each of {Y.shape[1]} labels, got {len(label_texts)}."
         )
-    usual = 128 if Y.shape[0] > MANY_TEXTS else 256
+    usual = 128 if Y.shape[0] > LONG_TEXTS else 256
     encoder = open_pretrained(folder, asked.max_tokens or usual)
     kept = texts.tokens if isinstance(texts, Texts) else encoder.reader.read(texts, progress)
     assert kept is not None

@@ -151,7 +151,7 @@ class Joint(Teachable):
         max_tokens: Annotated[
             int | None,
             Range(4),
-            "of a text that encoder and vectors read; None: 256, or 128 for over 50,000 texts",
+            "of a text that encoder and vectors read; None: 256, or 128 for over 200,000 texts",
         ] = None,
         vectors: Annotated[
             str,

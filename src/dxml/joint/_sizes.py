@@ -10,14 +10,15 @@ __all__ = [
     "FEW_POINTS",
     "KERNEL_ALONE_POINTS",
     "LINEAR_PAIR_BYTES",
+    "LONG_TEXTS",
     "MANY_TEXTS",
     "NEGATIVES",
     "N_TREES",
+    "PROPOSED",
     "SHORT_TEXTS",
     "TREE_FEATURES",
     "TREE_LABELS",
     "TREE_NEGATIVES",
-    "TREE_PROPOSED",
     "TREE_WORK",
     "WELL_COMPARED",
     "WIDE_LEARNERS",
@@ -35,7 +36,9 @@ LINEAR_PAIR_BYTES = 9
 FEW_POINTS = 20_000
 """Points below which a wide layer is trained in small batches, as it is for dense features."""
 MANY_TEXTS = 50_000
-"""Texts above which an encoder is trained in larger batches and reads less of each text."""
+"""Texts above which an encoder is trained in larger batches."""
+LONG_TEXTS = 200_000
+"""Texts up to which an encoder reads 256 tokens of each, else 128."""
 WIDE_WEIGHTS = 100_000_000
 """Weights of the wide layer and its head together, at most."""
 WIDE_LEARNERS = 4
@@ -61,8 +64,8 @@ trains the nodes on the ways down to all of its labels."""
 TREE_LABELS = (256, 100_000)
 """Fewest and most labels for which trees are grown. With fewer they share little, and are grown
 only where there are too many points to score every label."""
-TREE_PROPOSED = 9
-"""Labels that trees add to a shortlist."""
+PROPOSED = 9
+"""Labels that trees or a wide layer add to a shortlist."""
 WELL_COMPARED = 0.85
-"""Share of a point, by squared weight, that its neighbours are found by, from which on trees add
-nothing to its shortlist. Of abstracts it is nearly always more."""
+"""Share of a point, by squared weight, that its neighbours are found by, from which on neither adds
+anything to its shortlist. Of abstracts it is nearly always more."""

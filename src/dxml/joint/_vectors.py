@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from dxml._deep.static_vectors import PACKAGE, find_static
 from dxml._deep.texts import Texts
 from dxml._deep.vectors import TextVectors, VectorRows, find_vectors
-from dxml.joint._sizes import MANY_TEXTS, SHORT_TEXTS
+from dxml.joint._sizes import LONG_TEXTS, SHORT_TEXTS
 from dxml.progress import Progress
 
 __all__ = ["open_vectors"]
@@ -38,7 +38,7 @@ def open_vectors(
         return texts.vectors
     if asked.vectors == "none":
         return None
-    length = asked.max_tokens or (128 if len(texts) > MANY_TEXTS else 256)
+    length = asked.max_tokens or (128 if len(texts) > LONG_TEXTS else 256)
     if asked.vectors != "auto":
         return TextVectors.fit(find_vectors(asked.vectors, length), texts, device, progress)
     static = find_static(PACKAGE, length) if X.nnz <= SHORT_TEXTS * X.shape[0] else None

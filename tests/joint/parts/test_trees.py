@@ -127,7 +127,8 @@ def test_in_a_model(way: Any, planted: Dataset, halves: Any, tmp_path: Path) -> 
     assert part.trees[0].weights.shape[1] == 125
 
 
-def test_labels_of_common_words_are_candidates() -> None:
+@pytest.mark.parametrize("proposing", [{"n_trees": 1}, {"n_trees": 0, "width": 256, "epochs": 40}])
+def test_labels_of_common_words_are_candidates(proposing: dict[str, int]) -> None:
     """Six words that half of the points have tell the label; the rare ones say nothing."""
     rng = np.random.default_rng(0)
     n, n_common, n_rare = 6000, 6, 2000
@@ -137,7 +138,7 @@ def test_labels_of_common_words_are_candidates() -> None:
     np.put_along_axis(noise, rng.integers(0, n_rare, (n, 3)), True, axis=1)
     X = sp.csr_matrix(np.hstack([has, noise]), dtype=np.float32)
     Y = sp.csr_matrix((np.ones(n, bool), labels, np.arange(n + 1)), (n, 64))
-    model = Joint(candidates="nearest", n_trees=1, device="cpu").fit(X[:5000], Y[:5000])
+    model = Joint(candidates="nearest", device="cpu", **proposing).fit(X[:5000], Y[:5000])
     best = model.predict_topk(X[5000:], 1).indices[:, 0]
     near = model._ensemble.known.shortlist(model._ensemble.ask(X[5000:], "cpu").near, 30)
     assert near.multiply(Y[5000:]).nnz < 0.6 * 1000  # most are not told by neighbours

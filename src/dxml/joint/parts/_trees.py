@@ -21,9 +21,9 @@ from dxml.joint._points import Known
 from dxml.joint._sizes import (
     EVERY_LABEL_PAIRS,
     N_TREES,
+    PROPOSED,
     TREE_FEATURES,
     TREE_LABELS,
-    TREE_PROPOSED,
     TREE_WORK,
     WELL_COMPARED,
 )
@@ -121,7 +121,7 @@ class TreesPart(Part):
 
         Neighbours are searched by rare features. Labels that only common ones tell are missed.
         """
-        each = max(1, min(size, TREE_PROPOSED) // len(self.trees))
+        each = max(1, min(size, PROPOSED) // len(self.trees))
         proposed = np.full((query.X.shape[0], each * len(self.trees)), -1, dtype=np.int32)
         rows = np.flatnonzero(query.known.space.compared_share(query.X) < WELL_COMPARED)
         if len(rows):

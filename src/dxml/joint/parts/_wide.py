@@ -16,7 +16,7 @@ from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.compiled import compiled, prange
 from dxml._core.precision import Precision, pack, unpack
 from dxml._learners.merged_rows import merged_row
-from dxml._learners.wide_layer import WideHead
+from dxml._learners.wide_layer import ROWS, WideHead
 from dxml._learners.wide_training import WideSettings, fit_wide
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
@@ -25,6 +25,8 @@ from dxml.joint._sizes import (
     DENSE_WIDTH,
     FEW_POINTS,
     KERNEL_ALONE_POINTS,
+    PROPOSED,
+    WELL_COMPARED,
     WIDE_LEARNERS,
     WIDE_WEIGHTS,
 )
@@ -134,6 +136,18 @@ class WidePart(Part):
         rows = torch.from_numpy(np.repeat(np.arange(query.X.shape[0]), lengths)).to(device)
         columns = torch.from_numpy(query.pairs.indices.astype(np.int64)).to(device)
         return self.head.scores_tensor(query.X, device)[rows, columns].cpu().numpy()
+
+    def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
+        """The labels of highest logit, for points that are found by little of what they are."""
+        each = min(size, PROPOSED, query.known.n_labels)
+        proposed = np.full((query.X.shape[0], each), -1, dtype=np.int32)
+        rows = np.flatnonzero(query.known.space.compared_share(query.X) < WELL_COMPARED)
+        device = torch.device(query.device)
+        for start in range(0, len(rows), ROWS):
+            some = rows[start : start + ROWS]
+            best = self.head.scores_tensor(query.X[some], device).topk(each, dim=1).indices
+            proposed[some] = best.cpu().numpy()
+        return proposed
 
     def embed(self, X: sp.csr_matrix, device: str) -> torch.Tensor:
         return F.normalize(self.head.hidden_tensor(X, torch.device(device)))
