@@ -15,7 +15,7 @@ TEXTS = [f"text {i % 3}" for i in range(30)]
 
 
 def test_without_a_gpu_auto_is_none() -> None:
-    with_texts = Joint(device="cpu").fit(X, Y, texts=TEXTS)
+    with_texts = Joint(device="cpu", vectors="none").fit(X, Y, texts=TEXTS)
     without = Joint(device="cpu").fit(X, Y)
     assert "deep" not in with_texts.parts_
     assert np.array_equal(

@@ -15,6 +15,7 @@ from dxml.exceptions import ParameterError
 from dxml.joint import Joint
 from dxml.joint._calibration import RANKS
 from dxml.joint._held_out import LEAST_POINTS
+from dxml.joint._sizes import PROPOSED, WELL_COMPARED
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
@@ -66,6 +67,12 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
         order = sorted(np.flatnonzero(named), key=lambda label: (-first[label], place[label]))
         order = order or np.argsort(place).tolist()  # nobody near: the most frequent
         shortlist = np.array(order[: model.n_candidates])
+        if "wide" in parts:
+            wide = parts["wide"].head
+            hidden = np.maximum(wide.inner @ x + wide.inner_bias, 0)
+            logits = wide.outer @ hidden + wide.outer_bias
+            if (query**2).sum() < WELL_COMPARED:
+                shortlist = np.union1d(shortlist, np.argsort(-logits)[:PROPOSED])
         voters = near[: vote_part.n_neighbors]
         share = cosines[voters] ** vote_part.power
         vote = (share @ Y[voters] / max(share.sum(), 1e-30))[shortlist]
@@ -76,9 +83,7 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
             "vote": [vote, np.log(odds / (1 - odds))],
         }
         if "wide" in parts:
-            wide = parts["wide"].head
-            hidden = np.maximum(wide.inner @ x + wide.inner_bias, 0)
-            columns["wide"] = [(wide.outer @ hidden + wide.outer_bias)[shortlist]]
+            columns["wide"] = [logits[shortlist]]
         assert set(columns) == set(mixture.weights)
         common = np.clip(frequency[shortlist], *mixture.span)
         mixed = mixture.bias + sum(
