@@ -113,6 +113,21 @@ def test_one_call_stops_near_the_optimum() -> None:
         assert best - 1e-6 <= found <= 1.01 * best + 1e-6
 
 
+def test_a_smaller_tolerance_comes_nearer_in_the_same_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compiled code had the tolerance of its first call, and kept it on disk."""
+    X, Y = some_data()
+    signs, dense = label_signs(Y, everything(Y)), X.toarray().astype(np.float64)
+    slopes = []
+    for tol in (0.1, 1e-5):
+        monkeypatch.setattr(module, "TOL", np.float32(tol))
+        weights = fit_linear(X, signs, C=C, max_iter=500, prune=0)[0].weights.toarray()
+        own = zip(weights.astype(np.float64), signs.toarray(), strict=True)
+        slopes.append(max(np.abs(objective(w, dense, t)[1]).max() for w, t in own))
+    assert slopes[1] < 1e-3 < slopes[0]
+
+
 def test_with_no_margin_broken_off_the_shortlist_it_is_one_vs_all() -> None:
     """Points that share no feature with a label's own have wᵀx − 1 = −1: leaving them out is free.
 

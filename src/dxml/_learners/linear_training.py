@@ -124,7 +124,7 @@ def _fit(
         return _fit_on_gpu(
             X, signs, duals, use, sizes, squares, C, max_iter, prune, seed, device, stage, progress
         )
-    settings = _Settings(np.float32(0.5 / C), max_iter, np.float32(prune), seed)
+    settings = _Settings(np.float32(0.5 / C), TOL, max_iter, np.float32(prune), seed)
     if spread():
         runs = list(cut(WEIGHT_BYTES * sizes + SIGN_BYTES * np.diff(signs.indptr), BLOCK_BYTES))
     else:
@@ -146,6 +146,7 @@ class _Settings(NamedTuple):
     """As the compiled loop takes them."""
 
     ridge: np.float32
+    tol: np.float32
     max_iter: int
     prune: np.float32
     seed: int
@@ -204,6 +205,7 @@ def _train_block(
         block.first,
         by_size,
         settings.ridge,
+        settings.tol,
         settings.max_iter,
         settings.prune,
         np.uint64(settings.seed),
@@ -337,6 +339,7 @@ def _train(  # type: ignore[no-untyped-def]
     first,
     order,
     ridge,
+    tol,
     max_iter,
     prune,
     seed,
@@ -384,7 +387,7 @@ def _train(  # type: ignore[no-untyped-def]
                 -1,
                 np.float32(1),
                 ridge,
-                TOL,
+                tol,
                 max_iter,
                 state,
                 w,
