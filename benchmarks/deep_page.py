@@ -3,7 +3,8 @@
     python benchmarks/deep_page.py
 
 Scores of test points are those of ``dxml bench run deep`` and ``dxml bench run joint``, labels
-without examples those of ``benchmarks/deep_names.py``, many labels those of ``deep_scale.py``.
+without examples those of ``benchmarks/deep_names.py``, many labels those of ``deep_scale.py``,
+the paper's method with an encoder that of ``dxml bench run deep-dxml``.
 """
 
 from __future__ import annotations
@@ -100,7 +101,30 @@ def scale() -> str:
     )
 
 
-TABLES = {"test scores": test_scores, "names": names, "rare labels": rare, "scale": scale}
+def in_dxml() -> str:
+    """The paper's method with the encoder in place of its two layers."""
+    summary = json.loads((RESULTS / "deep-dxml.json").read_text("utf-8"))
+    out = ["| f_x | P@1 / 3 / 5 | PSP@1 / 3 / 5 | training | where |", "|---|---|---|---|---|"]
+    for row in summary["rows"]:
+        scores = {name: value["mean"] for name, value in row["scores"].items()}
+        cells = [
+            "the encoder" if "encoder" in row["parameters"] else "the paper's two layers",
+            " / ".join(f"{scores[f'P@{k}']:.2f}" for k in (1, 3, 5)),
+            " / ".join(f"{scores[f'PSP@{k}']:.2f}" for k in (1, 3, 5)),
+            f"{row['seconds']['train']['mean']:.0f} s",
+            f"{row['machines'][0]}, commit {summary['commits'][-1][:7]}",
+        ]
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out) + "\n"
+
+
+TABLES = {
+    "test scores": test_scores,
+    "names": names,
+    "rare labels": rare,
+    "scale": scale,
+    "in dxml": in_dxml,
+}
 
 
 def write_page(page: Path = PAGE) -> None:

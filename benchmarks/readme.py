@@ -37,7 +37,7 @@ BESIDE_OTHERS = """\
 Beside other libraries, on the same features: P@1 / P@3 / P@5 in per cent and seconds of training,
 as stored; compare seconds only between rows of one *where*. A dash: not measured. "joint with an
 encoder" reads the texts as well, by a 22-million-weight encoder (MiniLM-L6) that is fine-tuned with
-the labels; Eurlex-4K has no texts. joint (GPU) is an older version than joint (CPU)."""
+the labels; Eurlex-4K has no texts."""
 USED = "benchmarks.md#the-joint-method-what-it-reaches-and-what-it-does-not"
 NOT_ALIKE = """\
 How far to trust the comparison: each cell is one run, and omikuji has no seed. The other libraries
@@ -118,11 +118,11 @@ def _beside(rows: Sequence[Row]) -> list[str]:
     for label in order:
         cells = [_with_seconds(table[label].get(dataset)) for dataset in BESIDE]
         lines.append(f"| {label} | {' | '.join(cells)} | {_where(table[label].values())} |")
-    notes = [f"{NO_GPU_PART} This model has no part that a GPU computes: the cores alone made it."]
+    note = f"{NO_GPU_PART} This model has no part that a GPU computes: the cores alone made it."
+    marked = any(NO_GPU_PART in line for line in lines)
     return [
         *(BESIDE_OTHERS, "", *lines, ""),
-        *notes,
-        "",
+        *((note, "") if marked else ()),
         _who_is_ahead(table),
         _head_labels(table),
     ]

@@ -1,4 +1,5 @@
-"""How long commands take from start to answer, and the memory: now, and in an earlier version.
+"""How long commands take from start to answer, the memory, and how many requests a second a service
+answers with one worker and with two: now, and in an earlier version.
 
     python benchmarks/startup.py                      # the demo's model, by the earlier version
     python benchmarks/startup.py --model build/tags   # a tagger that both versions can open
@@ -19,12 +20,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from earlier import checked_out
+from load import measure as measure_load
 from soaked_service import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +42,7 @@ COMMANDS = {  # what, the exit status, and the words
     "error: no such model": (2, ["predict", "one.jsonl", "-m", "nowhere"]),
     "error: no such file": (2, ["predict", "nothing.jsonl", "-m", "model"]),
 }
+CLIENTS, ASKED = 16, 5.0  # that ask at once, for so many seconds
 Seen = dict[str, float]
 
 
@@ -88,30 +92,45 @@ def measure(command: list[str], wanted: int, source: Path, folder: Path) -> Seen
     return {"s": seconds, "cpu_s": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024}
 
 
-def measure_service(source: Path, folder: Path) -> Seen:
-    """Of ``dxml serve``: seconds until its first answer, and the memory after 100 of them."""
+@contextmanager
+def serving(source: Path, folder: Path, workers: int = 1) -> Iterator[tuple[int, float]]:
+    """A service that answers: its process, and the seconds until it did."""
     start = time.perf_counter()
+    words = ["serve", "-m", "model", "--port", str(PORT), "--workers", str(workers), "-q"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dxml", "serve", "-m", "model", "--port", str(PORT), "-q"],
-        cwd=folder,
-        env=environment(source),
+        [sys.executable, "-m", "dxml", *words], cwd=folder, env=environment(source)
     )
     try:
         while not answers():
             if process.poll() is not None or time.perf_counter() - start > 120:
                 raise SystemExit(f"the service of {source} did not start")
             time.sleep(0.02)
-        seconds = time.perf_counter() - start
-        for _ in range(99):
-            answers()
-        status = Path(f"/proc/{process.pid}/status").read_text("ascii")
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        ticks = Path(f"/proc/{process.pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
-        cpu = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
-        return {"s": seconds, "cpu_s": cpu, "mb": int(fields["VmHWM"].split()[0]) / 1024}
+        yield process.pid, time.perf_counter() - start
     finally:
         process.terminate()
         process.wait()
+
+
+def measure_service(source: Path, folder: Path) -> Seen:
+    """Of ``dxml serve``: seconds until its first answer, and the memory after 100 of them."""
+    with serving(source, folder) as (pid, seconds):
+        for _ in range(99):
+            answers()
+        status = Path(f"/proc/{pid}/status").read_text("ascii")
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        ticks = Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
+        cpu = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+        return {"s": seconds, "cpu_s": cpu, "mb": int(fields["VmHWM"].split()[0]) / 1024}
+
+
+def measure_throughput(source: Path, folder: Path, workers: int) -> Seen:
+    """Milliseconds a request, where clients ask one after the other, and p99; errors end it."""
+    with serving(source, folder, workers):
+        texts = [f"{TEXT} {number}" for number in range(200)]
+        seen = measure_load(f"http://127.0.0.1:{PORT}", texts, "text", 5, CLIENTS, ASKED)
+    if seen.errors:
+        raise SystemExit(f"the service of {source} failed: {dict(seen.errors)}")
+    return {"ms_a_request": 1000 / seen.per_second, "p99_ms": seen.p99}
 
 
 def answers() -> bool:
@@ -166,24 +185,37 @@ def compare(versions: dict[str, tuple[Path, Path]], n_runs: int) -> dict[str, di
     return found
 
 
-def with_ratios(found: dict[str, dict[str, Seen]]) -> dict[str, Any]:
-    """Each command with what it takes now as a share of what it took before."""
+def compare_throughput(versions: dict[str, tuple[Path, Path]], n_runs: int) -> dict[str, Any]:
+    """Services of one worker and of two, by all versions."""
     return {
-        what: both
-        | {"ratio": {name: round(both["now"][name] / both["before"][name], 3) for name in UNITS}}
-        for what, both in found.items()
+        f"serve, {count} worker{'s' * (count > 1)}": in_turn(
+            lambda source, folder, count=count: measure_throughput(source, folder, count),  # type: ignore[misc]
+            versions,
+            n_runs,
+        )
+        for count in (1, 2)
     }
 
 
+def with_ratios(found: dict[str, dict[str, Seen]]) -> dict[str, Any]:
+    """Each command with what it takes now as a share of what it took before."""
+    ratios = {
+        what: {name: round(both["now"][name] / old, 3) for name, old in both["before"].items()}
+        for what, both in found.items()
+    }
+    return {what: both | {"ratio": ratios[what]} for what, both in found.items()}
+
+
 UNITS = {"s": "seconds", "cpu_s": "CPU seconds", "mb": "MB"}
+LOAD_UNITS = {"ms_a_request": "ms a request", "p99_ms": "p99 in ms"}
 
 
-def show(commands: dict[str, Any]) -> None:
-    print(f"{'':24}" + "".join(f"{unit:>22}" for unit in UNITS.values()))
+def show(commands: dict[str, Any], units: dict[str, str]) -> None:
+    print(f"{'':24}" + "".join(f"{unit:>22}" for unit in units.values()))
     for what, both in commands.items():
         cells = [
             f"{both['before'][name]:9.4g} → {both['now'][name]:6.4g} ×{both['ratio'][name]:.2f}"
-            for name in UNITS
+            for name in units
         ]
         print(f"{what:24}{''.join(cells)}")
 
@@ -222,7 +254,9 @@ def main() -> None:
         model_mb = sum(file.stat().st_size for file in made.iterdir()) / 1e6
         load = [round(load, 2) for load in os.getloadavg()]
         commands = with_ratios(compare(versions, given.runs))
-    show(commands)
+        throughput = with_ratios(compare_throughput(versions, min(given.runs, 3)))
+    show(commands, UNITS)
+    show(throughput, LOAD_UNITS)
     stored = {
         "command": " ".join(["python", *sys.argv]),
         **where(),
@@ -233,6 +267,7 @@ def main() -> None:
         "model": str(given.model or "that of the demo, trained by the version before"),
         "model_mb": round(model_mb, 1),
         "commands": commands,
+        "throughput": throughput,
     }
     given.output.write_text(json.dumps(stored, indent=2) + "\n", "utf-8")
 

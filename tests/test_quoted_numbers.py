@@ -50,6 +50,7 @@ def quoted(text: str) -> Iterator[tuple[str, float, int, str]]:
 SOURCES = {
     "docs/guide/deep.md": (
         "deep.json",
+        "deep-dxml.json",
         "joint.json",
         "deep-names.jsonl",
         "deep-scale.jsonl",
@@ -65,13 +66,17 @@ SOURCES = {
     "docs/guide/probabilities.md": ("calibration.jsonl",),
     "benchmarks/results/notes.md": (
         *("ablation.json", "baselines.json", "joint.json", "paper-eurlex.json", "paper-small.json"),
-        *("peers.json", "scale.json", "../../src/dxml/bench/published.toml"),
+        *("peers.json", "scale.json", "deep.json", "large-twins.jsonl"),
+        "../../src/dxml/bench/published.toml",
     ),
     "benchmarks/results/joint-experiments/README.md": (
         *(f"joint-experiments/{path.name}" for path in (RESULTS / EXPERIMENTS[0]).glob("*.txt")),
         *("short-texts.json", "peers.json", "paper-eurlex.json", "contents-paths.json"),
     ),
-    "benchmarks/results/deep-experiments/README.md": ("deep-experiments/encoder-alone.jsonl",),
+    "benchmarks/results/deep-experiments/README.md": (
+        "deep-experiments/encoder-alone.jsonl",
+        "deep-experiments/tokens.jsonl",
+    ),
 }
 """Where the numbers of a page come from; a page that is not here quotes none."""
 SCORES = {
@@ -112,7 +117,7 @@ NOT_RESULTS = {
 """Settings, limits and sizes of what is fetched: nothing that was measured."""
 GENERATED = re.compile(
     r"<!-- (?:[^>]*made by benchmarks/\w+\.py|large twins|table|names|rare labels|scale|test scores"
-    r"|figures: begin) -->.*?<!-- (?:end[^>]*|figures: end) -->",
+    r"|in dxml|figures: begin) -->.*?<!-- (?:end[^>]*|figures: end) -->",
     re.DOTALL,
 )
 """What scripts write into a page. Tests compare it with what they would write."""
