@@ -92,7 +92,11 @@ def rare() -> str:
 
 def scale() -> str:
     """Memory and time with very many labels."""
-    line = read_lines("deep-scale.jsonl")[-1]
+    last = {line["labels"]: line for line in read_lines("deep-scale.jsonl")}
+    return "".join(_with_many_labels(last[n_labels]) for n_labels in sorted(last))
+
+
+def _with_many_labels(line: dict[str, Any]) -> str:
     return (
         f"With {line['labels']:,} labels and {line['texts']:,} generated texts, training took "
         f"{line['training, seconds']:g} s and {line['peak memory of the GPU, GiB']:g} GiB of the "

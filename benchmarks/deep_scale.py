@@ -27,6 +27,7 @@ from dxml.bench._machine import commit, describe_machine, describe_versions, pea
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
 
+STORED = Path(__file__).parent / "results" / "deep-scale.jsonl"
 PER_TEXT = 5  # labels of a text
 SPELT = 3  # tokens that spell a label
 
@@ -50,7 +51,7 @@ def _hash(labels: npt.NDArray[np.int64], turn: int, size: int) -> npt.NDArray[np
 
 
 def main() -> None:
-    """Train, search, print."""
+    """Train, search, print and store."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--encoder", required=True)
     parser.add_argument("--labels", type=int, default=670_091)
@@ -60,7 +61,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--held", type=int, default=1000)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path, help="add the results to this file, a line a run")
+    parser.add_argument("--output", type=Path, default=STORED, help="a line a run is added here")
     asked = parser.parse_args()
     folder = find_weights(asked.encoder)
     if folder is None:
@@ -100,9 +101,8 @@ def main() -> None:
         "P@1, P@3, P@5": [round(float(found[k]), 2) for k in (0, 2, 4)],
     }
     print(json.dumps(record, indent=1))
-    if asked.output is not None:
-        with asked.output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    with asked.output.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
