@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -200,6 +200,8 @@ def test_only_the_runs_that_are_named_are_done(store: Store) -> None:
     assert runner.to_do(three, store, only=["split 1"]) == [GOOD, other]
     assert runner.to_do(three, store, only=["split 1", "knn"]) == [GOOD]
     assert runner.to_do(three, store, only=["max_iter=1"]) == [other]
+    named = experiment(plan(GOOD), replace(plan(other), label="LEML (quick)"))
+    assert runner.to_do(named, store, only=["LEML (quick)"]) == [other]
     run_experiment(three, store, QUICK, only=["knn", "split 2"])
     assert store.get(SECOND) is not None and store.get(GOOD) is None
     with pytest.raises(ParameterError, match=r"no run of e has 'knn' and 'x' in its name, such as"):

@@ -21,7 +21,7 @@ from dxml._core.precision import unpack
 from dxml._core.sparse import plain_csr
 from dxml._neighbors.cosine import only_features
 
-__all__ = ["ROWS", "WideHead"]
+__all__ = ["WideHead"]
 
 Floats = npt.NDArray[np.float32]
 Weights = tuple[Tensor, Tensor, Tensor, Tensor]

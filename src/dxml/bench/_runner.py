@@ -90,13 +90,14 @@ def to_do(
 ) -> list[Run]:
     """The runs that are not stored yet, or are to be done again.
 
-    With `only`, those alone that have each of the words in their data, method or parameters.
+    With `only`, those alone that have each of the words in their data, method, parameters or label.
     """
-    chosen = [run for run in experiment.runs if all(word in str(run) for word in only)]
+    called = experiment.names
+    chosen = [run for run in experiment.runs if all(word in called[run] for word in only)]
     if only and not chosen:
         raise ParameterError(
             f"no run of {experiment.name} has {' and '.join(map(repr, only))} in its name, such as "
-            f"{str(experiment.runs[0])!r}."
+            f"{called[experiment.runs[0]]!r}."
         )
     wanted = []
     for run in chosen:

@@ -156,6 +156,15 @@ class Experiment:
         """Each run once, in the order of the file."""
         return list(dict.fromkeys(plan.run for plan in self.planned))
 
+    @property
+    def names(self) -> dict[Run, str]:
+        """Each run with the labels that pages call it by."""
+        found = {run: str(run) for run in self.runs}
+        for plan in self.planned:
+            if plan.label not in found[plan.run]:
+                found[plan.run] += f", {plan.label}"
+        return found
+
     def time_limit(self, run: Run) -> float | None:
         """The longest that any purpose allows; None is no limit."""
         limits = [plan.time_limit for plan in self.planned if plan.run == run]

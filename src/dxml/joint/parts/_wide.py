@@ -16,7 +16,7 @@ from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.compiled import compiled, prange
 from dxml._core.precision import Precision, pack, unpack
 from dxml._learners.merged_rows import merged_row
-from dxml._learners.wide_layer import ROWS, WideHead
+from dxml._learners.wide_layer import WideHead
 from dxml._learners.wide_training import WideSettings, fit_wide
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
@@ -49,6 +49,7 @@ OWN_POINTS = 200  # of each label that becomes one with others
 SCALE_POINTS = 500  # that tell how large the logits are, for the logits of new labels
 TRAIN_ON_EPOCHS = 0.4  # share of the epochs of a first fit, chosen on held-out points
 LARGE_BATCH = 2048
+LOGITS = 1 << 24  # computed at a time, of points whose best labels are looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +144,9 @@ class WidePart(Part):
         proposed = np.full((query.X.shape[0], each), -1, dtype=np.int32)
         rows = np.flatnonzero(query.known.space.compared_share(query.X) < WELL_COMPARED)
         device = torch.device(query.device)
-        for start in range(0, len(rows), ROWS):
-            some = rows[start : start + ROWS]
+        step = max(1, LOGITS // query.known.n_labels)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
             best = self.head.scores_tensor(query.X[some], device).topk(each, dim=1).indices
             proposed[some] = best.cpu().numpy()
         return proposed
