@@ -97,12 +97,18 @@ def scale() -> str:
 
 
 def _with_many_labels(line: dict[str, Any]) -> str:
+    gpu = line["peak memory of the GPU, GiB"]
+    held = f"{gpu:g} GiB of the GPU's memory" if gpu else _of_the_host(line)
     return (
         f"With {line['labels']:,} labels and {line['texts']:,} generated texts, training took "
-        f"{line['training, seconds']:g} s and {line['peak memory of the GPU, GiB']:g} GiB of the "
-        f"GPU's memory; the head's weights alone are {line['head in float32, GiB']:g} GiB\n"
-        f"({machine_name(line['machine'])}, commit {line['commit']}).\n"
+        f"{line['training, seconds']:g} s and {held}; the head's weights alone are "
+        f"{line['head in float32, GiB']:g} GiB\n"
+        f"({machine_name(line['machine'])}, commit {line['commit'][:7]}).\n"
     )
+
+
+def _of_the_host(line: dict[str, Any]) -> str:
+    return f"{line['peak memory of the host, GiB']:g} GiB of memory, torch's own included"
 
 
 def in_dxml() -> str:

@@ -152,14 +152,14 @@ def table(lines: list[str]) -> str:
         rows[found["data"], found["method"], found["share"], found["device"]] = found
     out = [
         "| twin | method | seconds | P@1 / P@3 / P@5 | stages, in seconds | at best on a GPU "
-        "| ms a point | memory, GB | machine |",
+        "| ms a point | peak memory, GB | machine |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for found in rows.values():
         stages = ", ".join(f"{name} {own:g}" for name, own in found["stages"].items() if own >= 1)
         least = ", ".join(f"{name} {own:g}" for name, own in found["least"].items())
         scores = " / ".join(f"{value:.1f}" for value in found["scores"]["P"])
-        memory = found.get("own memory, GB", found["peak memory, GB"])
+        memory = found["peak memory, GB"]
         asked = ", --before" if found.get("before") else ""
         asked += f", --memory {found['memory']}" if found.get("memory") else ""
         out.append(

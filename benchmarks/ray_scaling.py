@@ -52,8 +52,8 @@ Row = dict[str, Any]
 class Sizes:
     """Of the generated data."""
 
-    n_texts: int = 300_000
-    n_points: int = 40_000
+    n_texts: int = 100_000
+    n_points: int = 16_000
     n_features: int = 5_000
     n_labels: int = 2_000
     per_point: int = 120

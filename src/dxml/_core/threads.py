@@ -15,7 +15,7 @@ SMALL_STEP = 4_000_000
 """Multiplications below which an operation is done by one thread."""
 
 
-FEW_ROWS = 4
+FEW_ROWS = 64
 """Points below which a prediction is made by one thread."""
 
 
