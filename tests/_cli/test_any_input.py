@@ -109,9 +109,11 @@ def test_csv_has_a_row_a_text(model: Path, tmp_path: Path) -> None:
     assert all(len(row[1].split(";")) == len(row[2].split(";")) for row in rows)
 
 
-def test_csv_separates_labels_by_what_none_of_them_has() -> None:
+def test_csv_separates_labels_by_a_mark_or_lists_them() -> None:
     said = _csv(Row("x", [("a;b", 0.5), ("c", 0.25)]), "probability")
-    assert list(csv.reader(io.StringIO(said))) == [["x", "a;b|c", "0.5|0.25"]]
+    assert list(csv.reader(io.StringIO(said))) == [["x", '["a;b", "c"]', "[0.5, 0.25]"]]
+    said = _csv(Row("x", [("a|b", 0.5), ("c", 0.25)]), "probability")
+    assert list(csv.reader(io.StringIO(said))) == [["x", "a|b;c", "0.5;0.25"]]
 
 
 def test_features_may_come_without_labels(

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from dxml._cli._output import check_file, check_folder, replace_file
+from dxml._cli._write import Row, _csv
 from dxml.data import make_planted, write
 from dxml.exceptions import ParameterError
+from dxml.text import read_table
 
 from .asking import fails, run
 
@@ -119,3 +121,13 @@ def test_quiet_prints_only_what_was_asked_for(files: Path, tmp_path: Path) -> No
     assert "nDCG" in done.stdout and done.stderr == ""
     numbers = run("plot", "labels", "-m", model, "--quiet", "--json").stdout
     assert len(json.loads(numbers)["labels"]) == 8
+
+
+def test_labels_of_csv_are_read_back_whatever_they_hold(tmp_path: Path) -> None:
+    rows = [[("Food; drink", 0.9), ("A", 0.2)], [("Sea", 0.8), ("B|C", 0.1)]]
+    lines = [_csv(Row(str(i), row), "probability") for i, row in enumerate(rows)]
+    path = tmp_path / "tags.csv"
+    path.write_text("point,labels,probabilities\n" + "".join(lines), "utf-8")
+    table = read_table(path, text="point", labels="labels")
+    assert table.labels == (("Food; drink", "A"), ("Sea", "B|C"))
+    assert "\r" not in path.read_bytes().decode()

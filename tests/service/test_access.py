@@ -74,9 +74,11 @@ def test_with_a_token_it_decides_alone() -> None:
     right = {"authorization": "Bearer secret", "host": "a.org", "x-forwarded-for": "192.0.2.7"}
     access = Access(Tokens("secret"))
     assert access.check_change("admin", "192.0.2.8", right).role == "admin"
-    wrong = ("", "Bearer", "Bearer secre", "Bearer secret2", "Basic secret", "Bearer Secret")
-    for given in wrong:
-        with pytest.raises(ServiceError, match="this needs the header") as caught:
+    missing, unknown = "this needs the header", "this token is not known"
+    wrong = dict.fromkeys(("", "Bearer", "Basic secret"), missing)
+    wrong |= dict.fromkeys(("Bearer secre", "Bearer secret2", "Bearer Secret"), unknown)
+    for given, told in wrong.items():
+        with pytest.raises(ServiceError, match=told) as caught:
             access.check_change("teach", "127.0.0.1", LOCAL | {"authorization": given})
         assert caught.value.type == "unauthorized"
 

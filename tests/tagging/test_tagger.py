@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -74,6 +75,19 @@ def test_names_come_out(fitted: TextTagger) -> None:
     for name, signs in SIGNS.items():
         [(first, probability), *_] = fitted.tag(" ".join(signs).upper())
         assert first == name and probability > 0.5
+
+
+def test_a_frame_is_not_tagged_by_the_names_of_its_columns(fitted: TextTagger) -> None:
+    frame = pd.DataFrame({"title": ["herring", "moon"], "abstract": ["sea", "sky"]})
+    told = "found a frame with the columns 'title', 'abstract'. Give one of them"
+    for ask in (fitted.tag, fitted.rank, fitted.predict):
+        with pytest.raises(DataFormatError, match=told):
+            ask(frame)
+    with pytest.raises(DataFormatError, match=told):
+        fitted.learn(frame, [["Fish"], ["Sky"]])
+    with pytest.raises(DataFormatError, match=told):
+        TextTagger().fit(frame, [["Fish"], ["Sky"]])
+    assert len(fitted.tag(frame["title"])) == 2
 
 
 def test_one_text_or_many(fitted: TextTagger) -> None:

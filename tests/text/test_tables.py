@@ -95,6 +95,8 @@ def test_the_format_may_be_said(tmp_path: Path) -> None:
         (["['a', 'it\\'s']", "[x]"], ",", (("['a'", "'it\\'s']"), ("[x]",))),
         (["['a', 'it\\'s']", "  "], None, (("a", "it's"), ())),
         ([["a", " b ", "a", ""], ("c",)], ";", (("a", "b"), ("c",))),
+        ([["Rivers, Climate"], ["Ear"]], ",", (("Rivers", "Climate"), ("Ear",))),
+        ([["Rivers, Climate"], ["Ear"]], None, (("Rivers, Climate",), ("Ear",))),
         ([[3, 17], 5], None, (("3", "17"), ("5",))),
         ([4.0, None], None, (("4",), ())),
     ],

@@ -109,12 +109,17 @@ def _tsv(row: Row, score: str) -> str:
 
 
 def _csv(row: Row, score: str) -> str:
-    """One line: labels in one cell and scores in the next, by a separator that no label has."""
-    names = [str(label) for label, _ in row.labels]
-    mark = next((mark for mark in ";|\t" if not any(mark in name for name in names)), ";")
-    scores = mark.join(f"{value:.6g}" for _, value in row.labels)
+    """One line: labels in one cell and scores in the next, by ";", or as a list where one has that.
+
+    Tables of labels are read so: dxml takes both in one column.
+    """
+    names, scores = [str(label) for label, _ in row.labels], [value for _, value in row.labels]
+    if any(";" in name for name in names):
+        cells = json.dumps(names, ensure_ascii=False), json.dumps([round(s, 6) for s in scores])
+    else:
+        cells = ";".join(names), ";".join(f"{value:.6g}" for value in scores)
     line = io.StringIO()
-    csv.writer(line).writerow((row.point, mark.join(names), scores))
+    csv.writer(line, lineterminator="\n").writerow((row.point, *cells))
     return line.getvalue()
 
 

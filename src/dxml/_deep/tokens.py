@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,7 @@ class Reader:
         return str(self._tokenizer.to_str())
 
     def read(self, texts: Sequence[str], progress: Progress = SILENT) -> Tokens:
-        """The token ids of texts.
+        """The token ids of texts, in which an é is one character.
 
         A text without any gets one that stands for nothing, where there are special tokens.
         """
@@ -115,7 +116,7 @@ class Reader:
         parts = [Tokens(np.empty(0, np.int32), np.zeros(1, np.int64))]
         with progress.stage("cut texts", len(texts), "texts") as stage:
             for start in range(0, len(texts), BLOCK):
-                block = list(texts[start : start + BLOCK])
+                block = [_normal(text) for text in texts[start : start + BLOCK]]
                 found = self._tokenizer.encode_batch_fast(block, add_special_tokens=self._special)
                 parts.append(Tokens.of([each.ids or nothing for each in found]))
                 stage.advance(len(block))
@@ -143,3 +144,7 @@ class Reader:
             if (id := self._tokenizer.token_to_id(name)) is not None:
                 return int(id)
         return 0
+
+
+def _normal(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -41,6 +41,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 _PASSED_ON = frozenset({"forwarded", "via", "x-real-ip"})  # and x-forwarded-…
 _NO_TOKEN = "this needs the header 'Authorization: Bearer …'."
+_WRONG_TOKEN = "this token is not known: it is wrong, or was revoked."
 
 OPEN = frozenset({"/", "/docs", "/health", "/openapi.json"})
 """What a private service tells everyone, with the files of its pages: nothing of the labels."""
@@ -135,7 +136,7 @@ class Access:
         """Refuse to be asked without a token, where that needs one."""
         caller = self.caller(headers)
         if self.private and caller is None:
-            raise ServiceError("unauthorized", _NO_TOKEN)
+            raise ServiceError("unauthorized", _why_unknown(headers))
         return caller
 
     def check_change(self, role: Role, peer: str, headers: Mapping[str, str]) -> Caller:
@@ -167,7 +168,7 @@ class Access:
             )
         caller = self.caller(headers)
         if caller is None:
-            raise ServiceError("unauthorized", _NO_TOKEN)
+            raise ServiceError("unauthorized", _why_unknown(headers))
         if not caller.may(role):
             raise ServiceError(
                 "forbidden", f"this needs a token of role {role!r}, yours is of {caller.role!r}."
@@ -185,6 +186,11 @@ def _foreign(headers: Mapping[str, str]) -> bool:
         return site not in ("same-origin", "none")
     origin, host = headers.get("origin"), headers.get("host", "").lower()
     return origin is not None and origin.lower().partition("://")[2] != host
+
+
+def _why_unknown(headers: Mapping[str, str]) -> str:
+    given = headers.get("authorization", "").lower().startswith("bearer ")
+    return _WRONG_TOKEN if given else _NO_TOKEN
 
 
 def _why_not_local(peer: str, headers: Mapping[str, str]) -> str | None:

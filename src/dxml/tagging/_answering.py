@@ -29,6 +29,7 @@ from dxml.tagging._known_texts import (
     first_line,
     indicator_of,
     label_rows,
+    listed_texts,
 )
 from dxml.tagging._tags import Explanation, Neighbour, Tag, Tags
 from dxml.tagging._thesaurus import (
@@ -132,7 +133,7 @@ class Answering(Classifying):
         """
         if texts is None:
             raise DataFormatError("expected a text or a list of texts, found None.")
-        several = [texts] if isinstance(texts, str) else list(texts)
+        several = [texts] if isinstance(texts, str) else listed_texts(texts)
         threshold = self._least(top, threshold, precision, recall)
         depth = default_top(threshold) if top is None else top
         named = self.named(self.rank(several, depth), threshold, with_parents=with_parents)
@@ -177,6 +178,7 @@ class Answering(Classifying):
         # Labels whose last text was forgotten, where a name alone is not enough.
         lost = 0 if self.model.names_suffice else int((frequency == 0).sum())
         depth = min(top + lost, len(known.names))
+        texts = listed_texts(texts)
         rows = self.features.transform(texts)
         ranking = self.model.predict_topk(rows, depth, texts=texts, progress=progress)
         if lost:

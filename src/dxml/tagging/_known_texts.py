@@ -31,6 +31,7 @@ __all__ = [
     "first_line",
     "indicator_of",
     "label_rows",
+    "listed_texts",
 ]
 
 TITLE = 120  # characters of a title
@@ -82,14 +83,26 @@ def first_line(text: str) -> str:
     return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
 
 
+def listed_texts(texts: Any) -> list[str]:
+    """Several texts as a list; a frame would give the names of its columns."""
+    if isinstance(texts, str):
+        raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
+    columns = getattr(texts, "columns", None)
+    if columns is not None:
+        names = ", ".join(repr(str(name)) for name in list(columns)[:5])
+        raise DataFormatError(
+            f"expected a list of texts, found a frame with the columns {names}. Give one of them, "
+            "such as frame['title'], or join them to one text a row."
+        )
+    return list(texts)
+
+
 def checked_pair(
     texts: Sequence[str], labels: Any
 ) -> tuple[list[str], list[list[str]], list[str], Target]:
     """Texts and their labels' names, as many of the one as of the other; then as `label_rows`."""
-    if isinstance(texts, str):
-        raise DataFormatError("expected a list of texts, found one text. Put it into a list.")
+    texts = listed_texts(texts)
     rows, columns, target = label_rows(labels)
-    texts = list(texts)
     if len(texts) != len(rows):
         raise DataFormatError(
             f"there are {len(texts)} texts but {len(rows)} lists of labels. "

@@ -43,6 +43,15 @@ _WORD = re.compile(r"\w+")
 _URI = re.compile("<?(https?://|urn:)")
 
 
+def _about(number: float) -> str:
+    """Two digits, without an exponent.
+
+    >>> [_about(number) for number in (1.234, 46.2, 3012.7)]
+    ['1.2', '46', '3,013']
+    """
+    return f"{number:.2g}" if number < 10 else f"{number:,.0f}"
+
+
 @dataclass(frozen=True)
 class Separator:
     """A mark that seems to stand between labels: how many there are, and would be.
@@ -62,7 +71,7 @@ class Separator:
         return (
             f"labels hold {mark} in {100 * self.share:.0f} % of the rows: --label-separator {mark} "
             f"would make {self.split_labels:,} labels of {self.labels:,}, "
-            f"each of {self.split_texts:.2g} texts, not {self.texts:.2g}"
+            f"each of {_about(self.split_texts)} texts, not {_about(self.texts)}"
         )
 
 

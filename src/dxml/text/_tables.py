@@ -434,7 +434,8 @@ def _parse_list(column: str, text: str) -> Any:
 def split_labels(
     cells: list[str | tuple[str, ...]], separator: str | None
 ) -> tuple[tuple[str, ...], ...]:
-    """Every cell as a tuple of labels."""
+    """Every cell as a tuple of labels. A separator that is given also splits those of lists."""
+    given = separator
     if separator is None:
         texts = [cell for cell in cells if isinstance(cell, str)]
         found = (mark for mark in SEPARATORS if any(mark in text for text in texts))
@@ -442,8 +443,11 @@ def split_labels(
 
     def labels(cell: str | tuple[str, ...]) -> tuple[str, ...]:
         if isinstance(cell, tuple):
-            return cell
-        parts = [cell] if separator is None else cell.split(separator)
+            if given is None:
+                return cell
+            parts = [part for label in cell for part in label.split(given)]
+        else:
+            parts = [cell] if separator is None else cell.split(separator)
         stripped = (part.strip() for part in parts)
         return tuple(dict.fromkeys(part for part in stripped if part))
 
