@@ -275,3 +275,31 @@ def test_progress_counts_texts(heard: Any) -> None:
     features = TextFeatures(char_ngrams=3).fit(TEXTS, progress=heard)
     features.transform(TEXTS, progress=heard)
     assert (heard.stages, heard.done) == ([("count words", 10, "texts")] * 2, 20)
+
+
+MARKED = ["হাসি মুখে", "हिन्दी भाषा", "بِسْمِ اللَّهِ", "שָׁלוֹם עֲלֵיכֶם", "naïve café"]
+
+
+def test_marks_continue_a_word() -> None:
+    """Vowel signs and points are no letters; words were cut at each of them."""
+    features = TextFeatures(min_df=1).fit(MARKED)
+    wanted = sorted(word for text in MARKED for word in text.split())
+    assert sorted(features.feature_names) == wanted
+    assert features.transform(["हिन्दी"]).nnz == 1
+    assert features.without_word("हिन्दी भाषा", "हिन्दी").split() == ["भाषा"]
+    again = TextFeatures.from_arrays(features.get_params(), features.arrays())
+    assert_same(again.transform(MARKED), features.transform(MARKED))
+
+
+def test_marks_continue_a_word_between_text_without_spaces() -> None:
+    features = TextFeatures(min_df=1).fit([*CHINESE, "हिन्दी"])
+    assert features.unspaced_ and "हिन्दी" in features.feature_names
+    assert features.without_word("हिन्दी 鱼", "हिन्दी").strip() == "鱼"
+
+
+def test_what_was_saved_before_marks_continued_a_word_cuts_as_it_did() -> None:
+    features = TextFeatures(min_df=1).fit(["naïve café", "हिन्दी भाषा"])
+    arrays = {name: array for name, array in features.arrays().items() if name != "text.marks"}
+    again = TextFeatures.from_arrays(features.get_params(), arrays)
+    assert again.transform(["naïve café"]).nnz == 2
+    assert again.transform(["हिन्दी"]).nnz == 0  # falls into pieces that were no columns

@@ -53,8 +53,24 @@ from dxml.text._counting import (
 )
 from dxml.text._sentences import SentenceModel
 from dxml.text._strings import pack_strings
-from dxml.text._tokens import WORD, Cut, Find, GramIds, TermIds, WordIds, find_words
-from dxml.text._unspaced import WORD_OR_STRETCH, find_words_and_grams, share_unspaced
+from dxml.text._tokens import (
+    MARKED_WORD,
+    WORD,
+    Cut,
+    Find,
+    GramIds,
+    TermIds,
+    WordIds,
+    find_marked_words,
+    find_words,
+)
+from dxml.text._unspaced import (
+    MARKED_WORD_OR_STRETCH,
+    WORD_OR_STRETCH,
+    find_marked_words_and_grams,
+    find_words_and_grams,
+    share_unspaced,
+)
 
 __all__ = ["TextFeatures"]
 
@@ -75,6 +91,8 @@ class TextFeatures(Estimator):
         The weight of each term: those of words first, then those of n-grams.
     unspaced_ : bool
         Whether text without spaces is cut into n-grams.
+    marks_ : bool
+        Whether combining marks continue a word; only models of before cut words at them.
     """
 
     def __init__(
@@ -137,6 +155,7 @@ class TextFeatures(Estimator):
         texts = _checked(texts)
         sample = texts[:: max(1, len(texts) // _SAMPLE_SIZE)]
         self.unspaced_ = self.char_ngrams is None and share_unspaced(sample) > _MIN_UNSPACED_SHARE
+        self.marks_ = True
         cutters = self._cutters()
         self._model = None if self.sentences is None else SentenceModel(self.sentences)
         with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
@@ -259,6 +278,8 @@ class TextFeatures(Estimator):
             as_known = found[0].lower() if self.lowercase else found[0]
             return "" if as_known == word else found[0]
 
+        if self.marks_:
+            return (MARKED_WORD_OR_STRETCH if self.unspaced_ else MARKED_WORD).sub(keep, text)
         return (WORD_OR_STRETCH if self.unspaced_ else WORD).sub(keep, text)
 
     def saved_params(self) -> dict[str, Any]:
@@ -281,6 +302,7 @@ class TextFeatures(Estimator):
             "text.kinds": np.array([len(kind) for kind in self._vocabularies], dtype=np.int64),
             "text.idf": self.idf_,
             "text.unspaced": np.array([self.unspaced_]),
+            "text.marks": np.array([self.marks_]),
         }
 
     @classmethod
@@ -291,9 +313,11 @@ class TextFeatures(Estimator):
         found = arrays if isinstance(arrays, Arrays) else Arrays(arrays)
         features = cls(**params)
         check_params(features)
-        features.unspaced_ = False  # once there was none
+        features.unspaced_ = features.marks_ = False  # once there was none
         if "text.unspaced" in found:
             features.unspaced_ = bool(found.flags("text.unspaced", 1)[0])
+        if "text.marks" in found:
+            features.marks_ = bool(found.flags("text.marks", 1)[0])
         terms = found.strings("text.vocabulary")
         counts = found.counts("text.kinds", len(features._cutters())).tolist()
         ends = [0, *accumulate(counts)]
@@ -343,6 +367,8 @@ class TextFeatures(Estimator):
 
     @property
     def _cut(self) -> Cut:
+        if self.marks_:
+            return find_marked_words_and_grams if self.unspaced_ else find_marked_words
         return find_words_and_grams if self.unspaced_ else find_words
 
     def _cutters(self) -> list[Callable[[Find], TermIds]]:

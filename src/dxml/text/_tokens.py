@@ -6,15 +6,48 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-__all__ = ["WORD", "Cut", "Find", "GramIds", "TermIds", "WordIds", "find_words"]
+__all__ = [
+    "MARKED_WORD",
+    "MARKS",
+    "WORD",
+    "Cut",
+    "Find",
+    "GramIds",
+    "TermIds",
+    "WordIds",
+    "find_marked_words",
+    "find_words",
+]
 
 WORD = re.compile(r"\w\w+")  # two or more letters or digits
+MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7\u0610-\u061a"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
+    "\u07a6-\u07b0\u08d3-\u08e1\u08e3-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0981-\u0983"
+    "\u09bc-\u09cd\u09d7\u09e2-\u09e3\u0a01-\u0a03\u0a3c-\u0a51\u0a70-\u0a71\u0a75\u0a81-\u0a83"
+    "\u0abc-\u0acd\u0ae2-\u0ae3\u0b01-\u0b03\u0b3c-\u0b57\u0b62-\u0b63\u0b82\u0bbe-\u0bcd\u0bd7"
+    "\u0c00-\u0c04\u0c3c-\u0c56\u0c62-\u0c63\u0c81-\u0c83\u0cbc-\u0cd6\u0ce2-\u0ce3\u0d00-\u0d03"
+    "\u0d3b-\u0d4d\u0d57\u0d62-\u0d63\u0d81-\u0d83\u0dca-\u0ddf\u0df2-\u0df3\u0f71-\u0f84\u0f90-\u0fbc"
+    "\u1dc0-\u1dff\u200c\u200d\u20d0-\u20dc\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+"""Vowel signs, accents and joiners that continue a word: no letters, and no ends of words."""
+MARKED_WORD = re.compile(rf"\w[\w{MARKS}]+")
 SHORTEST_GRAM = 3  # characters
 TERM_BYTES = 16  # of a term that is found: its letters, its number and how often it is there
 find_words = WORD.findall
 
 Find = Callable[[str], int | None]  # term → id, None for a term that is no column
 Cut = Callable[[str], list[str]]  # text → words
+
+
+def find_marked_words(text: str) -> list[str]:
+    """Words with the marks within them.
+
+    >>> find_words("हिन्दी"), find_marked_words("हिन्दी")
+    ([], ['हिन्दी'])
+    """
+    found: list[str] = (WORD if text.isascii() else MARKED_WORD).findall(text)
+    return found
 
 
 class WordIds:

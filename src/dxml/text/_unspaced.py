@@ -13,7 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["WORD_OR_STRETCH", "find_words_and_grams", "share_unspaced"]
+from dxml.text._tokens import MARKS
+
+__all__ = [
+    "MARKED_WORD_OR_STRETCH",
+    "WORD_OR_STRETCH",
+    "find_marked_words_and_grams",
+    "find_words_and_grams",
+    "share_unspaced",
+]
 
 _CHINESE_JAPANESE = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -25,16 +33,23 @@ _THAI_LAO_BURMESE_KHMER = (
 _UNSPACED = f"{_CHINESE_JAPANESE}{_THAI_LAO_BURMESE_KHMER}"
 _find_stretches = re.compile(f"[{_UNSPACED}]+").findall
 _SIZES = {1: (1, 2), 2: (2, 3, 4)}  # n-gram sizes by the group of WORD_OR_STRETCH
-WORD_OR_STRETCH = re.compile(
-    rf"([{_CHINESE_JAPANESE}]+)|([{_THAI_LAO_BURMESE_KHMER}]+)|[^\W{_UNSPACED}]{{2,}}"
-)
+_STRETCH = rf"([{_CHINESE_JAPANESE}]+)|([{_THAI_LAO_BURMESE_KHMER}]+)"
+_LETTER = rf"[^\W{_UNSPACED}]"
+WORD_OR_STRETCH = re.compile(rf"{_STRETCH}|{_LETTER}{{2,}}")
 """Matches a run without spaces (in a group) or a word (in no group)."""
+MARKED_WORD_OR_STRETCH = re.compile(rf"{_STRETCH}|{_LETTER}(?:{_LETTER}|[{MARKS}])+")
+"""The same, where marks continue a word."""
 
 
-def find_words_and_grams(text: str) -> list[str]:
+def find_marked_words_and_grams(text: str) -> list[str]:
+    """As `find_words_and_grams`, where marks continue a word."""
+    return find_words_and_grams(text, MARKED_WORD_OR_STRETCH)
+
+
+def find_words_and_grams(text: str, pattern: re.Pattern[str] = WORD_OR_STRETCH) -> list[str]:
     """The words of a text, and the n-grams of its runs of unspaced characters."""
     found: list[str] = []
-    for match in WORD_OR_STRETCH.finditer(text):
+    for match in pattern.finditer(text):
         piece = match[0]
         if match.lastindex is None:
             found.append(piece)
