@@ -159,13 +159,15 @@ def table(lines: list[str]) -> str:
         stages = ", ".join(f"{name} {own:g}" for name, own in found["stages"].items() if own >= 1)
         least = ", ".join(f"{name} {own:g}" for name, own in found["least"].items())
         scores = " / ".join(f"{value:.1f}" for value in found["scores"]["P"])
-        memory = found["peak memory, GB"]
+        memory = f"{found['peak memory, GB']:g}"
+        if found.get("memory"):  # what a promise is about
+            memory += f", {found['own memory, GB']:g} of its own"
         asked = ", --before" if found.get("before") else ""
         asked += f", --memory {found['memory']}" if found.get("memory") else ""
         out.append(
             f"| {found['data']} | {found['method']} | {found['seconds']:g} | {scores} | {stages} "
             f"| {least if found['device'] != 'cpu' else ''} | {found['milliseconds a point']:g} "
-            f"| {memory:g} | {machine_name(found['machine'])}, "
+            f"| {memory} | {machine_name(found['machine'])}, "
             f"commit {found['commit'][:7]}{asked} |"
         )
     return "\n".join(out) + "\n"

@@ -31,7 +31,7 @@ def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
     elsewhere = {**later, "device": "cpu", "memory": "7GB", "own memory, GB": 6.5}
     made = module.table([lines[0], json.dumps(elsewhere)])
     assert made.count("amazon-670k twin | joint |") == 2
-    assert "| 6.5 |" in made and "--memory 7GB" in made
+    assert ", 6.5 of its own |" in made and "--memory 7GB" in made
 
 
 def test_memory_is_what_a_process_has_of_its_own() -> None:
