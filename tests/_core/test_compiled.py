@@ -6,12 +6,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 from dxml._core import compiled as module
-from dxml._core.compiled import FEW_ROWS, Compiled, compiled, is_loaded, prange, spare
+from dxml._core.compiled import (
+    FEW_ROWS,
+    Compiled,
+    Stopped,
+    compiled,
+    is_loaded,
+    prange,
+    rehearsal,
+    spare,
+)
 
 LOOPS = '''
 import numpy as np
@@ -167,3 +177,26 @@ def test_what_a_loop_calls_stays_a_function_that_takes_turns(tmp_path: Path) -> 
         sys.path.remove(str(tmp_path))
     assert counting_again.twice(np.ones(2)).tolist() == [2.0, 2.0]
     assert isinstance(counting_again.double, Compiled) and counting_again.double(3) == 6
+
+
+def test_a_rehearsal_is_for_its_own_thread_and_can_be_stopped() -> None:
+    """Others go on as if numba were not there; the one that rehearses runs compiled loops only."""
+    import numba  # noqa: F401
+
+    stop, seen, one = Event(), [], np.ones(1)
+    with rehearsal(stop):
+        assert is_loaded() and not spare(1)
+        other = Thread(target=lambda: seen.append((is_loaded(), spare(1), spare(FEW_ROWS + 1))))
+        other.start()
+        other.join()
+        assert _doubled(one).tolist() == [2]
+        stop.set()
+        with pytest.raises(Stopped):
+            _doubled(one)
+    assert seen == [(False, True, False)]
+    assert is_loaded() and _doubled(one).tolist() == [2]
+
+
+@compiled()
+def _doubled(values):  # type: ignore[no-untyped-def]
+    return 2 * values

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from dxml._core.compiled import compiled
 from dxml.exceptions import ModelFormatError
+from dxml.service import _engine
 from dxml.service._engine import Engine, Wanted
 from dxml.service._errors import ServiceError
 from dxml.service._limits import Limits
@@ -347,3 +351,61 @@ def test_an_engine_is_closed_when_no_model_is_being_loaded(
     assert engine.loads == 2  # it is closed
     other.close()
     assert [record.message for record in caplog.records] == []
+
+
+BUSY_SERVICE = """
+import sys
+from dxml.service import _engine
+from dxml.service._engine import Engine, Wanted
+
+_engine.BUSY = 40
+engine = Engine(sys.argv[1])
+asked = [Wanted(["apple banana", "cherry"], 2), Wanted(["durian"], 1)]
+first = engine.rank(asked)
+assert "numba" not in sys.modules
+for _ in range(20):
+    engine.rank(asked)
+engine._rehearsed.join()
+assert "numba" in sys.modules and _engine.is_loaded()
+compiled = engine.rank(asked)
+names = [[[name for name, _ in labels] for labels in request] for request in (first + compiled)]
+assert names[:2] == names[2:], names
+engine.close()
+"""
+
+
+def test_a_busy_service_comes_to_rank_by_compiled_loops(model: Path) -> None:
+    """The first answers need no numba; it is loaded beside later ones."""
+    words = [sys.executable, "-c", BUSY_SERVICE, str(model)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_closing_stops_a_rehearsal(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that is being compiled ends; no other one is begun."""
+    monkeypatch.setattr(_engine, "BUSY", 1)
+    monkeypatch.setattr(_engine, "is_loaded", lambda: False)
+    begun, go_on, ended = threading.Event(), threading.Event(), []
+
+    def ranked(served: object, wanted: object) -> list[Any]:
+        if threading.current_thread() is threading.main_thread():
+            return [[]]
+        begun.set()
+        go_on.wait(PATIENCE)
+        _loop()
+        ended.append("no loop was begun")
+        return [[]]
+
+    engine = Engine(model)
+    monkeypatch.setattr(_engine, "_ranked", ranked)
+    engine.rank([Wanted(["apple"], 1)])
+    assert begun.wait(PATIENCE)
+    engine._stop.set()
+    go_on.set()
+    engine.close()
+    assert engine._rehearsed is not None and not engine._rehearsed.is_alive() and not ended
+
+
+@compiled()
+def _loop():  # type: ignore[no-untyped-def]
+    return 1

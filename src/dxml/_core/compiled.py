@@ -11,17 +11,20 @@ loops at once would end the process. Calls take turns there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from threading import RLock
+from threading import Event, RLock, local
 from types import FunctionType
 from typing import Any
 
 __all__ = [
     "Compiled",
+    "Stopped",
     "compiled",
     "is_loaded",
     "prange",
+    "rehearsal",
     "spare",
     "when_compiling",
     "when_loaded",
@@ -38,6 +41,20 @@ _listeners: list[tuple[Callable[[str], None], Callable[[str], None]]] = []
 _prepared: list[Callable[[Any], None]] = []  # and not called yet
 
 
+class Stopped(BaseException):
+    """A rehearsal was stopped; no error of the work that it does."""
+
+
+class _Mine(local):
+    """Of each thread: what stops its rehearsal, or None."""
+
+    stop: Event | None = None
+
+
+_mine = _Mine()
+_rehearsals: list[Event] = []
+
+
 class Compiled:
     """A function that becomes numba's at its first call; `__wrapped__` is the function itself."""
 
@@ -50,6 +67,8 @@ class Compiled:
         self._dispatcher: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
+        if (stop := _mine.stop) is not None and stop.is_set():
+            raise Stopped
         run = self._dispatcher or self.dispatcher()
         if _Side.by_side:
             return run(*arguments)
@@ -108,8 +127,27 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 def is_loaded() -> bool:
-    """Whether numba is imported already, so that a compiled function costs no more than its run."""
-    return "numba" in sys.modules
+    """Whether numba is imported already, so that a compiled function costs no more than its run.
+
+    During a `rehearsal` it is, for the thread that rehearses alone.
+    """
+    return _mine.stop is not None or ("numba" in sys.modules and not _rehearsals)
+
+
+@contextmanager
+def rehearsal(stop: Event) -> Iterator[None]:
+    """Inside, this thread runs compiled loops only, and is the only one that waits for them.
+
+    Others go on as if numba were not imported. What they do is best done inside once, so that
+    nobody waits afterwards. Once `stop` is set the next loop raises `Stopped`.
+    """
+    _rehearsals.append(stop)
+    _mine.stop = stop
+    try:
+        yield
+    finally:
+        _mine.stop = None
+        _rehearsals.remove(stop)
 
 
 def spare(rows: int) -> bool:
@@ -145,16 +183,16 @@ def _name_in(event: Any) -> str:
 def _loaded() -> Any:
     """The module numba; it tells the listeners from now on."""
     import numba
-    from numba.core.event import Event, Listener, register
+    from numba.core import event as events
 
-    class Telling(Listener):
-        def on_start(self, event: Event) -> None:
+    class Telling(events.Listener):
+        def on_start(self, event: events.Event) -> None:
             for start, _ in _listeners:
                 start(_name_in(event))
 
-        def on_end(self, event: Event) -> None:
+        def on_end(self, event: events.Event) -> None:
             for _, end in _listeners:
                 end(_name_in(event))
 
-    register("numba:compile", Telling())
+    events.register("numba:compile", Telling())
     return numba

@@ -25,6 +25,9 @@ __all__ = ["NO_SCALE", "Packed", "add_products", "as_bits", "as_csr", "value_at"
 NO_SCALE = np.empty(0, dtype=np.float32)
 """Where numbers have no scale."""
 
+AT_ONCE = 1 << 17
+"""Pairs of rows and features that numpy looks up together: their places stay in a few MB."""
+
 
 def as_bits(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers as `value_at` reads them; nothing is copied."""
@@ -149,15 +152,42 @@ def add_products(
         Of each of the rows, or `NO_SCALE`.
     """
     ids, weights = matrix.indices, matrix.values if isinstance(matrix, Packed) else matrix.data
-    if ids.dtype != features.dtype:  # a row would be converted as a whole to be searched
-        inside = features < matrix.shape[1]
-        features, values = features[inside].astype(ids.dtype), values[inside]
-    found, products = [], [values[:0]]
-    for place, (start, end) in enumerate(zip(*bounds, strict=True)):
-        own = ids[start:end]
-        at = own.searchsorted(features)
-        has = np.flatnonzero(own.take(at, mode="clip") == features) if len(own) else at[:0]
-        numbers = weights[start + at[has]].astype(np.float32)
-        found.append(len(has))
-        products.append(values[has] * (numbers * scale[place] if len(scale) else numbers))
-    np.add.at(out, np.repeat(np.arange(len(found)), found), np.concatenate(products))
+    inside = features < matrix.shape[1]
+    features, values = features[inside].astype(ids.dtype, copy=False), values[inside]
+    if not len(ids) or not len(features):
+        return
+    starts, ends = (np.asarray(bound, dtype=np.int64) for bound in bounds)
+    step = max(1, AT_ONCE // len(features))
+    for first in range(0, len(starts), step):
+        block = slice(first, first + step)
+        places = _lower_bounds(ids, starts[block], ends[block], features)
+        has = ids.take(places, mode="clip") == features
+        has &= places < ends[block, None]
+        rows, columns = np.nonzero(has)
+        numbers = weights[places[has]].astype(np.float32)
+        if len(scale):
+            numbers *= scale[block][rows]
+        np.add.at(out[block], rows, values[columns] * numbers)
+
+
+def _lower_bounds(
+    ids: npt.NDArray[Any],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    wanted: npt.NDArray[Any],
+) -> npt.NDArray[np.int64]:
+    """Where each id would stand in each of some sorted stretches of `ids`, (stretches, wanted).
+
+    All are searched at once, each by halving what is left of its stretch.
+    """
+    ends = ends[:, None]
+    low = np.repeat(starts[:, None], len(wanted), axis=1)
+    longest = int((ends - low[:, :1]).max(initial=0))
+    step = 1 << longest.bit_length() >> 1
+    while step:
+        further = low + step
+        fits = ids.take(np.minimum(further, ends) - 1) < wanted
+        fits &= further <= ends
+        low += fits * step
+        step >>= 1
+    return low

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from dxml._core.compiled import Stopped, is_loaded, rehearsal
 from dxml.service._copied_journal import CopiedJournal, open_journal
 from dxml.service._errors import ServiceError
 from dxml.service._lessons import apply, changed, steps
@@ -42,6 +43,8 @@ Labels = list[tuple[str, float]]
 """Names and probabilities, best first."""
 Ranked = list[Labels] | Exception
 """What a request is answered: labels for each point, or why there are none."""
+
+BUSY = 1_000  # points, after which a service ranks by compiled loops
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +113,9 @@ class Engine:
         self._loading = threading.Lock()
         self._name = secrets.token_hex(8)
         self._closed = False
+        self._rehearsed: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._n_ranked = 0
         self.loads = 1
         self.served, self.applied, self._saved = self._load(self.journal)
         self.apply_pending()
@@ -126,9 +132,24 @@ class Engine:
                     good.append(i)
                 except ServiceError as error:
                     answers[i] = error
-            for i, found in zip(good, _ranked(served, [wanted[i] for i in good]), strict=True):
+            right = [wanted[i] for i in good]
+            for i, found in zip(good, _ranked(served, right), strict=True):
                 answers[i] = found
+            self._n_ranked += sum(len(request.points) for request in right)
+            if self._n_ranked >= BUSY and self._rehearsed is None and not is_loaded():
+                work = (served, right)
+                self._rehearsed = threading.Thread(target=self._rehearse, args=work, daemon=True)
+                self._rehearsed.start()
             return answers
+
+    def _rehearse(self, served: Served, wanted: Sequence[Wanted]) -> None:
+        """Rank some points again by compiled loops, which others do from then on.
+
+        Few points are ranked without numba at first: it takes half a second and 150 MB to load,
+        and where nothing is compiled yet, a minute to compile.
+        """
+        with contextlib.suppress(Stopped), rehearsal(self._stop):
+            _ranked(served, wanted)
 
     def explain(self, point: Point, top: int) -> list[dict[str, Any]]:
         """Why a point gets its labels."""
@@ -311,6 +332,9 @@ class Engine:
 
     def close(self) -> None:
         """Close the journal, when no model is being loaded."""
+        self._stop.set()
+        if self._rehearsed is not None:
+            self._rehearsed.join()
         with self._loading:
             self._closed = True
             self.journal.close()
