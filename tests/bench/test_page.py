@@ -29,7 +29,6 @@ NOT_CLEAN = {
     "fuzz-models.json": {"d8a199a66cd4+", "e9e7cfdc2142+"},
     "fuzz-readers.json": {"2a7481a2a9ba+", "e9e7cfdc2142+"},
     "incremental.jsonl": {"f78df12aedc6+"},
-    "joint.json": {"06f2e850226a+"},
     "paper-eurlex.json": {"0.1.0", "06f2e850226a+"},
     "paper-small.json": {"0.1.0", "06f2e850226a+", "2c95f662f2ee+"},
     "peers.json": {"2ec87314739a+", "805d8d32d378+", "ae8d8a3277da+"},
