@@ -28,3 +28,15 @@ def test_it_says_what_the_tagger_is(tmp_path: Path) -> None:
     assert result["metrics"][0]["name"] == "P@1"
     again = (tagger.save(tmp_path / "my-tags") / "README.md").read_text("utf-8")
     assert again == text and TextTagger.load(folder).labels_ == tagger.labels_
+
+
+def test_it_says_which_words_count(tmp_path: Path) -> None:
+    def card(texts: list[str], **settings: int) -> str:
+        tagger = TextTagger(device="cpu", width=0, **settings)
+        tagger.fit([*TEXTS, *texts], [*LABELS, *[["rare"]] * len(texts)])
+        return (tagger.save(tmp_path / "m") / "README.md").read_text("utf-8")
+
+    assert "from 2 training texts on (`min_df=2`, which the texts decided)." in card([])
+    rare = ["haddock"]  # alone with its one word
+    assert "from 1 training text on (`min_df=1`, which the texts decided)." in card(rare)
+    assert "from 2 training texts on (`min_df=2`)." in card(rare, min_df=2)

@@ -27,7 +27,7 @@ TEXTS = ["The fish, the sea!", "Fish soup", "", "a soup of Soup and SOUP", "Übe
 def oracle(features: TextFeatures, texts: list[str], asked: list[str]) -> csr_matrix:
     """What scikit-learn gives."""
     given = {"lowercase": features.lowercase, "sublinear_tf": features.sublinear_tf}
-    given |= {"min_df": features.min_df, "dtype": np.float32}
+    given |= {"min_df": features.min_df_, "dtype": np.float32}
     words = TfidfVectorizer(ngram_range=(1, features.word_ngrams), **given)
     found = words.fit(texts).transform(asked)
     if features.char_ngrams:
@@ -186,7 +186,7 @@ CHINESE = ["糖尿病的治疗 with insulin", "糖尿病 and INSULIN", "足球�
 
 
 def test_text_without_spaces_is_cut_where_there_is_much_of_it() -> None:
-    features = TextFeatures().fit(CHINESE)
+    features = TextFeatures(min_df=2).fit(CHINESE)
     assert features.unspaced_ and features.only_words
     names = ("insulin", "尿", "尿病", "病", "糖", "糖尿")
     assert features.feature_names == names
@@ -235,13 +235,47 @@ def test_what_is_refused() -> None:
         TextFeatures().fit(["a", float("nan")])  # type: ignore[list-item]
     message = "no word stands in 2 or more of the 2 texts. Lower min_df, or give more texts"
     with pytest.raises(DataFormatError, match=message):
-        TextFeatures().fit(["fish", "soup"])
+        TextFeatures(min_df=2).fit(["fish", "soup"])
     with pytest.raises(DataFormatError, match="in 2 or more of the 1 text. Lower min_df, or"):
-        TextFeatures().fit(["fish soup"])
+        TextFeatures(min_df=2).fit(["fish soup"])
     with pytest.raises(DataFormatError, match="no texts to learn from. Give at least one."):
         TextFeatures().fit([])
-    with pytest.raises(ParameterError, match="min_df of TextFeatures must be a whole number, 1 or"):
+    with pytest.raises(
+        ParameterError, match="min_df of TextFeatures must be one of 'auto' or a whole"
+    ):
         TextFeatures(min_df=0).fit(["a"])
+
+
+@pytest.mark.parametrize(("n_rare", "chosen"), [(10, 2), (11, 1)])
+def test_words_of_one_text_count_where_over_one_in_a_hundred_texts_has_no_others(
+    n_rare: int, chosen: int
+) -> None:
+    ordinary = ["fish soup"] * (1000 - n_rare - 5)
+    texts = [*ordinary, *(f"name{i}" for i in range(n_rare)), *["?"] * 5]  # 5 without any word
+    features = TextFeatures()
+    X = features.fit_transform(texts)
+    assert (features.min_df_, features.min_df) == (chosen, "auto")
+    assert_same(X, TextFeatures(min_df=chosen).fit_transform(texts))
+    assert X.shape[1] == (2 if chosen == 2 else 2 + n_rare)
+    assert len(features.empty_rows(texts)) == (15 if chosen == 2 else 5)
+
+
+def test_n_grams_that_two_texts_share_leave_no_text_empty() -> None:
+    texts = ["fishes", "fisher", "fishing"]
+    assert TextFeatures().fit(texts).min_df_ == 1
+    assert TextFeatures(char_ngrams=4).fit(texts).min_df_ == 2
+
+
+def test_the_number_that_was_chosen_is_saved_as_older_versions_read_it() -> None:
+    texts = ["fish", "soup", "sea"]
+    features = TextFeatures().fit(texts)
+    assert features.saved_params()["min_df"] == 1
+    for params in (features.saved_params(), features.get_params()):
+        again = TextFeatures.from_arrays(params, features.arrays())
+        assert (again.min_df, again.min_df_) == ("auto", 1)
+    before = {name: each for name, each in features.arrays().items() if "min_df" not in name}
+    assert TextFeatures.from_arrays(features.saved_params(), before).min_df == 1
+    assert TextFeatures.from_arrays(features.saved_params(), before).min_df_ == 1
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def tagger_card(tagger: TextTagger, config: Mapping[str, Any], name: str) -> str
         task = {"type": "text-classification"}
         result = {"task": task, "dataset": about, "metrics": metrics}
         header["model-index"] = [{"name": name, "results": [result]}]
-    data, accuracy = plain_sections(config, "texts")
+    (heading, counts), accuracy = plain_sections(config, "texts")
     sections = [
         ("What it does", PURPOSE),
-        data,
+        (heading, f"{counts}\n\n{_words(tagger)}"),
         accuracy,
         ("Probabilities", _calibration(tagger)),
         ("Labels", _labels(tagger)),
@@ -56,6 +56,16 @@ def tagger_card(tagger: TextTagger, config: Mapping[str, Any], name: str) -> str
         ("Use", USE),
     ]
     return card(name, header, sections)
+
+
+def _words(tagger: TextTagger) -> str:
+    features = tagger.features
+    texts = "text" if features.min_df_ == 1 else "texts"
+    chosen = ", which the texts decided" if features.min_df == "auto" else ""
+    return (
+        f"A word counts from {features.min_df_} training {texts} on "
+        f"(`min_df={features.min_df_}`{chosen})."
+    )
 
 
 def _calibration(tagger: TextTagger) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,14 @@ from dxml._core.listed import Listed
 from dxml.progress import Stage
 from dxml.text._tokens import Find, TermIds
 
-__all__ = ["Vocabulary", "count_all_terms", "count_terms", "join_rows", "learn_terms"]
+__all__ = [
+    "CountedTerms",
+    "Vocabulary",
+    "count_all_terms",
+    "count_terms",
+    "join_rows",
+    "learn_terms",
+]
 
 BLOCK = 1000  # texts counted at a time
 SENT = 4000  # and on a cluster, where a block has its price
@@ -159,28 +168,64 @@ def count_all_terms(
     return numbers.new, join_rows(blocks, len(known) + len(numbers.new))
 
 
+@dataclass(frozen=True, eq=False)
+class CountedTerms:
+    """Every term of some texts, before it is decided which ones become columns.
+
+    Attributes
+    ----------
+    numbers : dict
+        Term → number, from 0 in the order in which terms come.
+    blocks : list of csr_matrix
+        Counts, of shape (texts of a block, largest number + 1).
+    """
+
+    numbers: dict[str, int]
+    blocks: list[csr_matrix]
+
+    @cached_property
+    def df(self) -> npt.NDArray[np.int64]:
+        """Texts that have each term."""
+        df = np.zeros(len(self.numbers), dtype=np.int64)
+        for counts in self.blocks:
+            df[: counts.shape[1]] += np.bincount(counts.indices, minlength=counts.shape[1])
+        return df
+
+    def texts_with(self, min_df: int) -> npt.NDArray[np.bool_]:
+        """Whether each text has a term that `min_df` or more of them have."""
+        often = self.df >= min_df
+        found = []
+        for counts in self.blocks:
+            row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+            found.append(np.bincount(row[often[counts.indices]], minlength=counts.shape[0]) > 0)
+        return np.concatenate([np.empty(0, bool), *found])
+
+    def columns(self, min_df: int) -> Terms:
+        """(term → column, idf, counts) of the terms that occur in `min_df` or more texts."""
+        seen, df, n_texts = self.numbers, self.df, sum(each.shape[0] for each in self.blocks)
+        kept = sorted(term for term, id in seen.items() if df[id] >= min_df)
+        numbers = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
+        columns = np.full(len(seen), -1, dtype=np.int32)
+        columns[numbers] = np.arange(len(kept), dtype=np.int32)
+        idf = np.full(len(kept), 1 + n_texts, dtype=np.float32)
+        idf /= df[numbers].astype(np.float32) + np.float32(1)
+        np.log(idf, out=idf)
+        idf += 1.0
+        renamed = [_rename(counts, columns, len(kept)) for counts in self.blocks]
+        named = {term: column for column, term in enumerate(kept)}
+        return named, idf, join_rows(renamed, len(kept))
+
+
 def learn_terms(
-    texts: Sequence[str], cutter: Callable[[Find], TermIds], min_df: int, stage: Stage
-) -> Terms:
-    """(term → column, idf, counts) of the terms that occur in `min_df` or more texts."""
+    texts: Sequence[str], cutter: Callable[[Find], TermIds], stage: Stage
+) -> CountedTerms:
+    """All terms of the texts, counted."""
     seen = _numbering()
     if spread():
         blocks = _count_apart(texts, cutter, seen, stage)
     else:
         blocks = count_terms(texts, cutter(seen.__getitem__), stage)
-    df = np.zeros(len(seen), dtype=np.int64)
-    for counts in blocks:
-        df[: counts.shape[1]] += np.bincount(counts.indices, minlength=counts.shape[1])
-    kept = sorted(term for term, id in seen.items() if df[id] >= min_df)
-    numbers = np.fromiter((seen[term] for term in kept), dtype=np.int64, count=len(kept))
-    columns = np.full(len(seen), -1, dtype=np.int32)
-    columns[numbers] = np.arange(len(kept), dtype=np.int32)
-    idf = np.full(len(kept), 1 + len(texts), dtype=np.float32)
-    idf /= df[numbers].astype(np.float32) + np.float32(1)
-    np.log(idf, out=idf)
-    idf += 1.0
-    renamed = [_rename(counts, columns, len(kept)) for counts in blocks]
-    return {term: column for column, term in enumerate(kept)}, idf, join_rows(renamed, len(kept))
+    return CountedTerms(seen, blocks)
 
 
 def _rename(counts: csr_matrix, columns: npt.NDArray[np.int32], width: int) -> csr_matrix:

@@ -5,6 +5,9 @@ times in a text has the weight (1 + log c) · idf. Here idf = 1 + log((1 + n) / 
 number of training texts, and df is how many of them contain the word. Every row is then divided by
 its Euclidean length.
 
+A word is a column where two training texts or more have it. Where that leaves many of them without
+a word, as names and single words are, a word of one text is a column too (`min_df="auto"`).
+
 Character n-grams are optional and have columns of their own after the words. Words and n-grams are
 each scaled to length 1 before they are joined, so both count for half of a row. The vectors of a
 sentence model are optional too. They are the last columns, and count as much as words do; or they
@@ -33,18 +36,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack
 
-from dxml._core.arrays import Arrays
+from dxml._core.arrays import Arrays, whole
 from dxml._core.estimator import Estimator
 from dxml._core.params import Range, check_params
 from dxml.exceptions import DataFormatError, ParameterError, advise, not_fitted
 from dxml.progress import SILENT, Progress
 from dxml.text._counting import (
+    CountedTerms,
     Vocabulary,
     count_all_terms,
     count_terms,
@@ -75,6 +79,7 @@ from dxml.text._unspaced import (
 __all__ = ["TextFeatures"]
 
 _MIN_UNSPACED_SHARE = 0.1  # share of unspaced characters above which they are split into n-grams
+_MOST_EMPTY = 0.01  # share of texts without a word of two texts above which a word of one counts
 _SAMPLE_SIZE = 1000  # texts in which that share is measured, at least, where there are as many
 _CHAR_PREFIX = "char:"  # of the names of columns of character n-grams
 _SENTENCE_PREFIX = "sentence:"  # of the names of columns of a sentence model
@@ -89,6 +94,8 @@ class TextFeatures(Estimator):
     ----------
     idf_ : array of shape (n_terms,), float32
         The weight of each term: those of words first, then those of n-grams.
+    min_df_ : int
+        Texts that a word must occur in, as it was given or chosen.
     unspaced_ : bool
         Whether text without spaces is cut into n-grams.
     marks_ : bool
@@ -98,7 +105,12 @@ class TextFeatures(Estimator):
     def __init__(
         self,
         *,
-        min_df: Annotated[int, Range(1), "texts that a word must occur in to become a column"] = 2,
+        min_df: Annotated[
+            int | Literal["auto"],
+            Range(1),
+            "texts that a word must occur in to become a column; "
+            "auto: 2, or 1 where 2 would leave over 1 % of the texts without a word",
+        ] = "auto",
         word_ngrams: Annotated[
             int, Range(1, 5), "largest number of consecutive words that form a column"
         ] = 1,
@@ -159,7 +171,9 @@ class TextFeatures(Estimator):
         cutters = self._cutters()
         self._model = None if self.sentences is None else SentenceModel(self.sentences)
         with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
-            kinds = [learn_terms(texts, cutter, self.min_df, stage) for cutter in cutters]
+            counted = [learn_terms(texts, cutter, stage) for cutter in cutters]
+        self.min_df_ = self._choose_min_df(counted)
+        kinds = [each.columns(self.min_df_) for each in counted]
         counts = [counts for _, _, counts in kinds]
         if counts and not any(matrix.shape[1] for matrix in counts):
             raise DataFormatError(self._no_columns(texts))
@@ -167,6 +181,18 @@ class TextFeatures(Estimator):
         self._places = None
         self.idf_ = np.concatenate([np.empty(0, np.float32), *(idf for _, idf, _ in kinds)])
         return self._rows(texts, counts, progress)
+
+    def _choose_min_df(self, counted: Sequence[CountedTerms]) -> int:
+        """The number that was given; by default the share of texts that 2 leaves empty decides."""
+        if self.min_df != "auto":
+            return self.min_df
+        if self.sentences is not None:  # no row is empty
+            return 2
+        with_any, with_two = (
+            np.logical_or.reduce([each.texts_with(least) for each in counted]) for least in (1, 2)
+        )
+        left_empty = with_any.sum() - with_two.sum()
+        return 1 if left_empty > _MOST_EMPTY * len(with_any) else 2
 
     def transform(self, texts: Iterable[str], *, progress: Progress = SILENT) -> csr_matrix:
         """The rows of `texts`; words that are no columns are left out."""
@@ -283,8 +309,12 @@ class TextFeatures(Estimator):
         return (WORD_OR_STRETCH if self.unspaced_ else WORD).sub(keep, text)
 
     def saved_params(self) -> dict[str, Any]:
-        """`get_params()` as a saved model has them: a sentence model's folder by its whole path."""
-        params: dict[str, Any] = self.get_params()
+        """`get_params()` as a saved model has them: a sentence model's folder by its whole path.
+
+        `min_df` is the number that was chosen, which older versions read too.
+        """
+        self._check_fitted()
+        params: dict[str, Any] = self.get_params() | {"min_df": self.min_df_}
         if self.sentences is not None and Path(self.sentences).is_dir():
             params["sentences"] = str(Path(self.sentences).resolve())
         return params
@@ -296,6 +326,8 @@ class TextFeatures(Estimator):
         more = {} if self._model is None else {"text.sentences_probe": self._model.probe}
         if self._places is not None:
             more["text.places"] = self._places
+        if self.min_df == "auto":
+            more["text.min_df_chosen"] = np.array([self.min_df_])
         return more | {
             "text.vocabulary": vocabulary,
             "text.vocabulary_ends": ends,
@@ -309,10 +341,15 @@ class TextFeatures(Estimator):
     def from_arrays(
         cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]] | Arrays
     ) -> TextFeatures:
-        """The inverse of `get_params()` and `arrays()`; needs the sentence model of the fit."""
+        """The inverse of `saved_params()` and `arrays()`; needs the sentence model of the fit."""
         found = arrays if isinstance(arrays, Arrays) else Arrays(arrays)
         features = cls(**params)
         check_params(features)
+        if "text.min_df_chosen" in found:
+            features.min_df = "auto"
+            features.min_df_ = int(found.counts("text.min_df_chosen", 1)[0])
+        else:
+            features.min_df_ = whole(params, "min_df", 1)
         features.unspaced_ = features.marks_ = False  # once there was none
         if "text.unspaced" in found:
             features.unspaced_ = bool(found.flags("text.unspaced", 1)[0])
@@ -357,7 +394,7 @@ class TextFeatures(Estimator):
             remedy = advise("Check the texts", "Check that --text names the column of the texts")
             return f"there is no word of two or more letters or digits in the {n}. {remedy}."
         lower = advise("Lower min_df", "Lower it with --set min_df=1")
-        return f"no word stands in {self.min_df} or more of the {n}. {lower}, or give more texts."
+        return f"no word stands in {self.min_df_} or more of the {n}. {lower}, or give more texts."
 
     def _check_kinds(self) -> None:
         if not self.tfidf and self.sentences is None:
