@@ -125,6 +125,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "text/_tokens": "text/test_features",
     "text/_files": "text/test_tables",
     "text/_json_rows": "text/test_tables",
+    "text/_piped": "_cli/test_any_input",
     "text/_rows": "text/test_tables",
     "text/_separated": "text/test_tables",
 }

@@ -57,15 +57,38 @@ def test_texts_come_from_a_folder_a_file_and_standard_input(model: Path, tmp_pat
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";"])
-def test_a_table_may_come_by_standard_input(model: Path, mark: str) -> None:
+def test_a_table_may_come_by_standard_input(
+    model: Path, mark: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [["nr", "title", "abstract"], ["x", "fish", "the sea"], ["y", "soup", "salt"]]
     table = "".join(f"{mark.join(row)}\n" for row in rows)
     done = run("predict", "-", "-m", model, "-q", typed=table)
     assert first_labels(done.stdout) == {"x": "ocean", "y": "food"}
     done = run("predict", "-", "-m", model, "-q", "--lines", typed=table)
     assert list(first_labels(done.stdout)) == ["-:1", "-:2", "-:3"], "lines were asked for"
-    done = run("predict", "-", "-m", model, "-q", typed=table.replace("abstract", "remarks"))
-    assert list(first_labels(done.stdout)) == ["-"], "no line of the tagger's columns"
+    other = table.replace("abstract", "remarks").encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(other)))
+    said = fails(capsys, "predict", "-", "-m", model)
+    assert "standard input seems to be a table: there is no column 'abstract'; known: nr, " in said
+    assert "remarks, title. Name the columns with --text" in said and ".txt" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fish, soup and salt,\nwhich are eaten, often,\nby the sea",
+        "Salt, pepper\nfish, soup",
+        "fish,soup",
+        "fish,soup\nof the sea\nand its salt",
+        "\tFish of the sea\n\tand soup",
+        "fish,fish\nsoup,salt",
+        "fish,soup\n" + "of the sea " * 20_000,
+        "fish,soup\nof\rthe,sea",
+    ],
+)
+def test_a_text_with_commas_or_tabs_is_a_text(model: Path, text: str) -> None:
+    done = run("predict", "-", "-m", model, "-q", typed=text)
+    assert list(first_labels(done.stdout)) == ["-"]
 
 
 def test_an_error_names_the_options_and_is_no_table(

@@ -55,11 +55,13 @@ def check_columns(where: str, wanted: tuple[str, ...], present: list[str]) -> No
     """Every wanted column must be there, and once."""
     for name in wanted:
         if name not in present:
-            hint = did_you_mean(name, [_shortened(each) for each in present])
+            shown = [_shortened(each) for each in present]
+            hint = did_you_mean(name, shown)
+            found = f" Found: {', '.join(sorted(shown))}" if hint.endswith("?") else ""
             header = any(len(each) > LONG_NAME for each in present)
             options = advise("text=, labels= and id=", "--text, --labels and --id")
             raise DataFormatError(
-                f"{where}: there is no column {name!r}{hint}{'' if hint.endswith('?') else '.'} "
+                f"{where}: there is no column {name!r}{hint}{found}. "
                 f"Name the columns with {options}."
                 + " If these are texts, the line with the names of the columns is missing."
                 * header

@@ -27,6 +27,7 @@ from dxml.text._bad_rows import PlainText, Problems, Row
 from dxml.text._decoding import check_mark, decoder_of, lines_of, undecoded
 from dxml.text._files import STDIN, TextFile, open_text, plain_suffix
 from dxml.text._json_rows import array_rows, json_rows
+from dxml.text._piped import PEEKED, format_of_header, refuse_other_table
 from dxml.text._separated import separated_rows
 
 __all__ = ["TableFormat", "read_rows", "read_text", "recognise"]
@@ -84,7 +85,8 @@ def read_rows(
     """The good rows of a file, each with its location for error messages (file and line).
 
     The file must have all `columns`; single JSON lines may lack some. Standard input that neither
-    begins as JSON does nor with a line that names the columns is plain text.
+    begins as JSON does nor with a line that names the columns is plain text; a table with other
+    columns is an error.
     """
     problems = Problems() if problems is None else problems
     decoder = decoder_of(encoding)
@@ -94,12 +96,7 @@ def read_rows(
         if format != "jsonl":
             yield from separated_rows(file, found, format, columns, encoding, problems)
         elif str(path) == STDIN and first not in _JSON_STARTS:
-            head = list(islice(found, 1))
-            found = chain(head, found)
-            if head and not lines and (told := _format_of_header(head[0], columns)):
-                yield from separated_rows(file, found, told, columns, encoding, problems)
-            else:
-                yield from plain_rows(file, found, STDIN, lines, encoding)
+            yield from _piped_rows(file, found, columns, lines, encoding, problems)
         elif first.startswith(b"["):
             yield from array_rows("\n".join(found), source, problems, columns, encoding)
         else:
@@ -107,14 +104,23 @@ def read_rows(
             yield from json_rows(numbered, source, columns, encoding, problems)
 
 
-def _format_of_header(line: str, columns: tuple[str, ...]) -> TableFormat | None:
-    """That of a table whose first line names these columns and others; None: it is no such line."""
-    marks: tuple[tuple[str, TableFormat], ...] = (("\t", "tsv"), (",", "csv"), (";", "csv"))
-    for mark, format in marks:
-        fields = [field.strip().strip('"') for field in line.split(mark)]
-        if len(fields) > 1 and columns and set(columns) <= set(fields):
-            return format
-    return None
+def _piped_rows(
+    file: TextFile,
+    found: Iterator[str],
+    columns: tuple[str, ...],
+    lines: bool,
+    encoding: str,
+    problems: Problems,
+) -> Iterator[tuple[str, Row]]:
+    """The rows of standard input that is no JSON: those of a table, or texts."""
+    head = [] if lines else list(islice(found, 1))
+    if head and (told := format_of_header(head[0], columns)):
+        yield from separated_rows(file, chain(head, found), told, columns, encoding, problems)
+        return
+    if head:
+        head += islice(found, PEEKED - 1)
+        refuse_other_table(head, columns, str(file.path))
+    yield from plain_rows(file, chain(head, found), STDIN, lines, encoding)
 
 
 def read_text(
