@@ -77,6 +77,7 @@ TESTED_IN = {  # a module without a test file of its own → the file that tests
     "_cli/_ranked": "_cli/test_commands",
     "_cli/_rankers": "_cli/test_predict",
     "_cli/_tables": "_cli/test_tagging",
+    "_cli/_target": "_cli/test_versions",
     "_cli/_write": "_cli/test_commands",
     "_cli/evaluate": "_cli/test_commands",
     "_cli/explain": "_cli/test_tagging",

@@ -61,3 +61,32 @@ def test_none_is_kept_where_none_is_wanted(model: Path, capsys: pytest.CaptureFi
     assert not (model / "versions").exists()
     assert "there are no earlier versions" in fails(capsys, "restore", "--model", model)
     assert "there is no version 3. Kept are: none" in fails(capsys, "restore", "3", "-m", model)
+
+
+def test_training_over_a_model_keeps_it(model: Path) -> None:
+    rows = [
+        {"text": f"{text} {i}", "labels": "new"} for i in range(3) for text in ("a bird", "wings")
+    ]
+    (model.parent / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    train = ("train", model.parent / "t.jsonl", "--text", "text", "--labels", "labels")
+    done = run(*train, "--model", model)
+    assert f"the model before is version 1: dxml restore 1 --model {model}\n" in done.stdout
+    assert run("versions", "-m", model).stdout.endswith("trained on 6 texts\n")
+    assert TextTagger.load(model).labels_ == ("new",)
+    run("restore", "--model", model)
+    assert TextTagger.load(model).labels_ == ("food", "ocean")
+    run(*train, "--model", model, "--keep", "0")
+    assert len(run("versions", "-m", model).stdout.splitlines()) == 2, "none kept, none removed"
+    other = model.parent / "other"
+    assert "version" not in run(*train, "--model", other).stdout, "there was nothing to keep"
+    assert not (other / "versions").exists()
+
+
+def test_a_damaged_model_can_be_trained_over(model: Path) -> None:
+    (model / "config.json").write_text("{}")
+    (model.parent / "t.jsonl").write_text('{"text": "a bird", "labels": "new"}\n' * 4)
+    train = ("train", model.parent / "t.jsonl", "--text", "text", "--labels", "labels")
+    done = run(*train, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert "warning: the model before is not kept as a version: " in done.stderr
+    assert TextTagger.load(model).labels_ == ("new",) and not (model / "versions").exists()

@@ -30,6 +30,8 @@ from dxml._cli._tables import (
     Reading,
     outside,
 )
+from dxml._cli._target import Target
+from dxml._cli.versions import KEEP
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ def train(
     skip_bad_rows: bool = SKIP,
     ray: str | None = RAY,
     memory: str | None = MEMORY,
+    keep: int = KEEP,
     quiet: bool = QUIET,
 ) -> None:
     """Train a model on DATA and save it.
@@ -95,6 +98,8 @@ def train(
     A named data set means its training part. With --text, DATA is a table of
     texts (JSON, CSV, TSV, Excel or Parquet) and the model a tagger, which gives
     labels by name: dxml train docs.jsonl --text title --labels tags -m m
+
+    A model that is in the folder already is kept: dxml versions, dxml restore.
     """
     from dxml._core.cluster import open_cluster
     from dxml._core.memory import open_limit
@@ -106,11 +111,12 @@ def train(
                 raise ParameterError(f"{name} is given twice: leave --set {name}=… out.")
             given[name] = value
     reading = Reading(text, labels, id, label_separator, encoding, skip_bad_rows, group=group)
+    target = Target(model, keep)
     state = _State(checkpoint or model.with_name(f"{model.name}.partial"), resume)
     if reading.asked:
         info = LabelTable(label_info, learn_descriptions, language, strict)
         with open_limit(memory), open_cluster(ray):
-            _train_tagger(data, model, method, split, given, reading, info, state, quiet)
+            _train_tagger(data, target, method, split, given, reading, info, state, quiet)
         return
     of_tables = {
         "--group": group is not None,
@@ -125,7 +131,7 @@ def train(
     if stray := [option for option, is_given in of_tables.items() if is_given]:
         raise ParameterError(f"{stray[0]} goes with a table of texts: say --text and --labels.")
     with open_limit(memory), open_cluster(ray):
-        _train_method(data, model, method or "joint", split, given, state, quiet)
+        _train_method(data, target, method or "joint", split, given, state, quiet)
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,7 @@ class _State:
 
 def _train_tagger(
     data: str,
-    model: Path,
+    target: Target,
     method: str | None,
     split: int | None,
     settings: dict[str, str],
@@ -193,7 +199,7 @@ def _train_tagger(
             raise ParameterError(f"unknown option {name!r}{did_you_mean(name, known)}")
     tagger = TextTagger(**{name: known[name].parse(value) for name, value in settings.items()})
     tagger.columns = reading.columns(None)
-    _check_target(model)
+    target.check()
     _reserve_texts(data)
     state.check(quiet)
     start = time.perf_counter()
@@ -219,8 +225,9 @@ def _train_tagger(
             resume=state.resume,
             progress=timer,
         )
-        with timer.stage("save"):
-            tagger.save(model)
+        what = f"trained on {counted(len(table), 'text')}"
+        with timer.stage("save"), target.replacing(what) as folder:
+            tagger.save(folder)
     if not quiet:
         for line in said:
             typer.echo(line)
@@ -230,8 +237,8 @@ def _train_tagger(
             f"{counted(len(tagger.labels_), 'label')}",
             timer.seconds,
             time.perf_counter() - start,
-            model,
-            f"dxml explain 'a text' --model {model}",
+            target,
+            f"dxml explain 'a text' --model {folder}",
             tagger.model.held_out_,
         )
 
@@ -248,7 +255,7 @@ def _reserve_texts(data: str) -> None:
 
 def _train_method(
     data: str,
-    model: Path,
+    target: Target,
     method: str,
     split: int | None,
     settings: dict[str, str],
@@ -267,7 +274,7 @@ def _train_method(
         name: text for name, text in settings.items() if name in known or name not in _COMMON
     }
     estimator = cls(**parse_settings(cls, accepted))
-    _check_target(model)
+    target.check()
     state.check(quiet)
     start = time.perf_counter()
     with open_progress(quiet) as progress, state.kept():
@@ -276,16 +283,16 @@ def _train_method(
             points = open_data(data, "train", split)
         with open_stages(state.folder, state.resume):
             estimator.fit(points.X, points.Y, progress=timer)
-        with timer.stage("save"):
-            estimator.save(model)
+        what = f"trained {method} on {counted(points.n_samples, 'point')}"
+        with timer.stage("save"), target.replacing(what) as folder:
+            estimator.save(folder)
     if not quiet:
         _report(
-            f"trained {method} on {counted(points.n_samples, 'point')}, "
-            f"{counted(points.n_features, 'feature')}, {counted(points.n_labels, 'label')}",
+            f"{what}, {counted(points.n_features, 'feature')}, {counted(points.n_labels, 'label')}",
             timer.seconds,
             time.perf_counter() - start,
-            model,
-            f"dxml {'evaluate ' + data if data in REGISTRY else 'predict NEW'} --model {model}",
+            target,
+            f"dxml {'evaluate ' + data if data in REGISTRY else 'predict NEW'} --model {folder}",
             getattr(estimator, "held_out_", None),
         )
 
@@ -293,38 +300,22 @@ def _train_method(
 _COMMON = ("random_state", "device")
 
 
-def _check_target(model: Path) -> None:
-    """Nothing but a model is written over, and a model can be written."""
-    from dxml._cli._output import check_folder
-    from dxml.exceptions import ModelFormatError
-
-    if model.exists() and not (model.is_dir() and _may_overwrite(model)):
-        raise ModelFormatError(
-            f"{model}: exists and holds no dxml model, so nothing is written over it. "
-            "Give another folder."
-        )
-    check_folder(model)
-
-
-def _may_overwrite(folder: Path) -> bool:
-    from dxml._core.storage import CONFIG, is_unfinished
-
-    return (folder / CONFIG).is_file() or is_unfinished(folder)
-
-
 def _report(
     what: str,
     seconds: dict[str, float],
     total: float,
-    model: Path,
+    target: Target,
     following: str,
     held_out: HeldOut | None,
 ) -> None:
     """What was trained and where it is; the seconds of the stages add up to the total."""
+    model = target.folder
     stages = seconds | {"other": max(total - sum(seconds.values()), 0.0)}
     spent = ", ".join(f"{name} {time:.1f}" for name, time in stages.items())
     size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
     typer.echo(f"{what}\nseconds: {spent}; {total:.1f} in all\nsaved to {model} ({size:.1f} MB)")
+    if (number := target.replaced) is not None:
+        typer.echo(f"the model before is version {number}: dxml restore {number} --model {model}")
     if held_out is not None:
         typer.echo(f"accuracy: {held_out}")
     _tell_of_lessons(model)

@@ -19,8 +19,8 @@ def versions(
 ) -> None:
     """Earlier versions of a model, and what replaced each.
 
-    dxml learn and dxml labels keep the model that was there before. What it has
-    in common with the one after it is on the disk once.
+    dxml learn, dxml labels and dxml train keep the model that was there before.
+    What it has in common with the one after it is on the disk once.
     """
     import json
     from dataclasses import asdict

@@ -145,7 +145,7 @@ def add_lesson_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/versions", response_model=Versions, dependencies=writing, **ROUTES["versions"])
     async def versions() -> Response:
-        """Earlier models of the folder, which `dxml learn` and `dxml labels` have replaced."""
+        """Earlier models of the folder, which `dxml learn`, `labels` and `train` have replaced."""
         return JSONAnswer({"versions": await beside(_versions)})
 
     @app.post(
