@@ -23,7 +23,7 @@ import numpy as np
 from dxml._neighbors.cosine import unit_rows
 from dxml.data import load_texts
 from dxml.tagging import TextTagger
-from dxml.tagging._suggesting import Measures, choose_apart
+from dxml.tagging._suggesting import Measures, choose_apart, labels_that_count
 
 RESULT = Path(__file__).parent / "results" / "suggest-next.json"
 SIZES = (300, 600, 1000, 1500, 2000)
@@ -37,7 +37,7 @@ def choose(guide: str, tagger: TextTagger, texts: list[str], n: int, rng: Any) -
     if guide == "random":
         return [int(place) for place in rng.permutation(len(texts))[:n]]
     rows = unit_rows(tagger.features.transform(texts))
-    measures = Measures.of(rows, tagger.rank(texts, 5))
+    measures = Measures.of(rows, tagger.rank(texts, 5), labels_that_count(tagger))
     worth = {
         "suggest-next": measures.worth(),
         "unsure": measures.unsure / measures.unsure.std(),

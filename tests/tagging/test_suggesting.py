@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from dxml import TextTagger
 from dxml.exceptions import ParameterError
-from dxml.tagging._suggesting import choose_apart, suggest_next
+from dxml.tagging._suggesting import choose_apart, labels_that_count, suggest_next
 
 TOPICS = {name: [f"{name}{i}" for i in range(12)] for name in ("fish", "soup", "road", "song")}
 
@@ -34,8 +34,26 @@ def test_what_nobody_labelled_comes_first(tagger: TextTagger) -> None:
     found = suggest_next(tagger, pool, 6)
     topics = [list(TOPICS)[each.place // 10] for each in found]
     assert set(topics[:2]) == {"road", "song"}, "and both of them"
-    assert all("unsure: its best labels have" in each.reasons[0] for each in found[:2])
+    assert all("unsure: its best label has" in each.reasons[0] for each in found[:2])
     assert len({each.place for each in found}) == 6
+
+
+def test_one_sure_label_is_enough_where_texts_carry_one(tagger: TextTagger) -> None:
+    pool = make_texts("fish", 9, 10) + make_texts("road", 1, 11)
+    by_place = {each.place: each for each in suggest_next(tagger, pool)}
+    assert max(by_place[place].unsure for place in range(9)) < 0.3 < by_place[9].unsure
+    assert not any("unsure" in why for place in range(9) for why in by_place[place].reasons)
+
+
+@pytest.mark.parametrize(("carried", "counted"), [(1, 1), (2, 2), (3, 3), (6, 5)])
+def test_as_many_labels_count_as_texts_carry(carried: int, counted: int) -> None:
+    texts = make_texts("fish", 12, 12)
+    labels = [[f"{i % 2}-{j}" for j in range(carried)] for i in range(12)]
+    fitted = TextTagger(device="cpu", min_df=1).fit(texts, labels)
+    assert labels_that_count(fitted) == counted
+    [one, *_] = suggest_next(fitted, texts + make_texts("road", 1, 13), 1)
+    mean = sum(tag.probability for tag in one.tags[:counted]) / counted
+    assert one.unsure == pytest.approx(1 - mean, abs=1e-5)
 
 
 def test_texts_that_say_nothing_come_last(tagger: TextTagger) -> None:

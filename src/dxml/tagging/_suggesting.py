@@ -2,9 +2,10 @@
 
 A text counts by three numbers, each in standard deviations over the pool: how improbable its best
 labels are, how typical of the pool it is (its cosine with the mean of all), and how much it says
-(the logarithm of its known words). Texts are chosen one by one; the more a text is like one that is
-chosen already, the less it counts, and copies of one text are suggested once. Texts that the tagger
-knows with labels, their copies, and texts without a word are not suggested.
+(the logarithm of its known words). As many labels count as a training text carries on average, five
+at most. Texts are chosen one by one; the more a text is like one that is chosen already, the less
+it counts, and copies of one text are suggested once. Texts that the tagger knows with labels, their
+copies, and texts without a word are not suggested.
 
 Doubt alone is a bad guide: texts of a few words, of which nobody could be sure, come first by it.
 benchmarks/suggest_next.py compares these numbers with a random choice.
@@ -29,7 +30,7 @@ from dxml.topk import TopK
 
 __all__ = ["Measures", "Suggestion", "choose_apart", "suggest_next"]
 
-LABELS = 5  # of a text, whose probabilities count
+LABELS = 5  # of a text, whose probabilities count at most
 ALIKE = 3.0  # standard deviations that a text loses by being the same as a chosen one
 MUCH = 0.5  # standard deviations from which on a number is a reason
 
@@ -43,7 +44,8 @@ class Suggestion:
     place : int
         In the pool.
     unsure : float
-        1 less the mean probability of its five best labels.
+        1 less the mean probability of its best labels: as many as a training text carries on
+        average, and five at most.
     typical : float
         Its cosine with the mean of the pool.
     n_words : int
@@ -88,7 +90,7 @@ def suggest_next(
         return []
     ranking = tagger.rank(texts, LABELS)
     rows = unit_rows(tagger.features.transform(texts))
-    measures = Measures.of(rows, ranking)
+    measures = Measures.of(rows, ranking, labels_that_count(tagger))
     copies = {group[0]: tuple(group[1:]) for group in near_duplicates(texts)}
     wanted = np.array([bool(text.strip()) for text in texts])
     wanted[[place for group in copies.values() for place in group]] = False
@@ -111,21 +113,31 @@ def suggest_next(
     ]
 
 
+def labels_that_count(tagger: TextTagger) -> int:
+    """As many as a text carries on average: one sure label is enough where texts have one."""
+    model = tagger.model
+    return min(max(round(int(model.label_frequency_.sum()) / model.n_samples_), 1), LABELS)
+
+
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What texts of a pool count by; arrays of shape (n_texts,)."""
+    """What texts of a pool count by; arrays of shape (n_texts,).
+
+    `unsure` is about the best `n_labels` labels of each.
+    """
 
     unsure: npt.NDArray[Any]
     typical: npt.NDArray[Any]
     n_words: npt.NDArray[Any]
+    n_labels: int
 
     @classmethod
-    def of(cls, rows: sp.csr_matrix, ranking: TopK) -> Measures:
+    def of(cls, rows: sp.csr_matrix, ranking: TopK, n_labels: int) -> Measures:
         """Of rows of length 1, and what the tagger says of them."""
         middle = np.asarray(rows.mean(axis=0)).ravel()
         middle /= max(float(np.linalg.norm(middle)), 1e-9)
-        unsure = 1 - np.where(ranking.indices >= 0, ranking.scores, 0).mean(axis=1)
-        return cls(unsure, rows @ middle, np.diff(rows.indptr))
+        sure = np.where(ranking.indices >= 0, ranking.scores, 0)[:, :n_labels]
+        return cls(1 - sure.mean(axis=1), rows @ middle, np.diff(rows.indptr), n_labels)
 
     def worth(self) -> npt.NDArray[Any]:
         """The three together."""
@@ -134,8 +146,10 @@ class Measures:
 
     def reasons(self, place: int) -> tuple[str, ...]:
         """What speaks for a text."""
+        sure = f"{1 - self.unsure[place]:.0%}"
+        doubt = f"labels have {sure} on average" if self.n_labels > 1 else f"label has {sure}"
         said = {
-            f"unsure: its best labels have {1 - self.unsure[place]:.0%} on average": self.unsure,
+            f"unsure: its best {doubt}": self.unsure,
             f"typical of the pool: {self.typical[place]:.2f} like its mean": self.typical,
             f"tells much: {self.n_words[place]:,} known words": np.log1p(self.n_words),
         }
