@@ -11,6 +11,7 @@ import pytest
 
 from dxml.data import make_planted
 from dxml.joint import Joint
+from dxml.tagging import TextTagger, read_thesaurus
 
 from ..service.test_server import serving
 from .conftest import ODD, open_page
@@ -296,6 +297,22 @@ def test_a_service_that_dies_and_comes_back(browser: Browser, copied: Path) -> N
         browser.wait_text("#taught-said", "Learnt: this text is “Fishery”.")
     browser.open("about:blank")
     browser.console()  # it names the requests that failed
+
+
+def test_labels_outside_the_vocabulary_are_named(browser: Browser, copied: Path) -> None:
+    tagger = TextTagger.load(copied)
+    tagger.thesaurus = read_thesaurus({"name": list(tagger.labels_)})
+    tagger.save(copied)
+    with serving(copied) as (_, client):
+        open_page(browser, client)
+        write(browser, SOUP, "Kitchen")
+        browser.click("#labels li:first-child .judge")
+        browser.type("#add-field", "Fish soup")
+        browser.wait_text("#add li", "new label")
+        browser.press("Enter")
+        browser.click("#teach")
+        browser.wait_text("#taught-said", "“Fish soup” is not in the vocabulary.")
+    browser.open("about:blank")
 
 
 def test_a_token_is_asked_for(browser: Browser, copied: Path) -> None:

@@ -66,6 +66,7 @@ def test_what_is_taught_is_predicted_and_can_be_forgotten(client: TestClient) ->
         "ids": ["a", "b/c"],
         "new_labels": ["Fish soup"],
         "without_known_words": [],
+        "outside_vocabulary": [],
     }
     assert names_of(client, "soup of herring") == ["Fish soup"]
     assert client.get("/labels?query=SOUP").json()["labels"] == [{"name": "Fish soup", "points": 2}]
@@ -88,6 +89,19 @@ def test_a_text_of_which_nothing_is_known_is_flagged(client: TestClient, explain
 def test_texts_without_a_word_are_named(client: TestClient) -> None:
     lesson = {"texts": ["?!", "zzyzx"], "labels": [["Fishery"]] * 2, "ids": ["u", "v"]}
     assert client.post("/learn", json=lesson).json()["without_known_words"] == ["u"]
+
+
+def test_labels_outside_the_vocabulary_are_named_and_learnt(tmp_path: Path) -> None:
+    tagger = TextTagger(min_df=1)
+    known = {"name": ["Fishery", "Music", "Opera"], "alternatives": ["fishing", "", ""]}
+    tagger.fit(["herring", "nets", "songs", "arias"], [["Fishery"]] * 2 + [["Music"]] * 2,
+               label_info=known)  # fmt: skip
+    lesson = {"texts": ["herring soup"], "labels": [["Soup", "fishing", "Opera"]], "ids": ["a"]}
+    with client_of(tagger.save(tmp_path / "m")) as client:
+        done = client.post("/learn", json=lesson).json()
+        assert done["outside_vocabulary"] == ["Soup"]
+        assert done["new_labels"] == ["Opera", "Soup"]
+        assert "Soup" in names_of(client, "herring soup", top=4)
 
 
 def test_an_id_is_all_of_a_path(client: TestClient) -> None:

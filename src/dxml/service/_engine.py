@@ -62,12 +62,14 @@ class Learnt:
     """The result of a lesson: the ids of its texts, and the labels that were new.
 
     `without_known_words` lists ids of texts without a word. They are kept, but no prediction
-    changes by them.
+    changes by them. `outside_vocabulary` lists labels that the model's vocabulary lacks; they are
+    learnt all the same.
     """
 
     ids: list[str]
     new_labels: list[str]
     without_known_words: list[str]
+    outside_vocabulary: list[str]
 
 
 class Size(NamedTuple):
@@ -203,7 +205,7 @@ class Engine:
                 "replaced": replaced,
             }
             after = self._keep(served, "learn", content, share=share)
-            return Learnt(named, new, after.tagger.wordless(named))
+            return Learnt(named, new, after.tagger.wordless(named), served.outside(labels))
 
     def forget(self, id: str) -> None:
         """Forget a text, and keep that it was forgotten."""

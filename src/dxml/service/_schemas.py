@@ -144,7 +144,13 @@ class LearnAnswer(BaseModel):
     """What was learnt; it is on the disk."""
 
     model_config = _example(
-        {"learnt": 1, "ids": ["a"], "new_labels": ["fish soup"], "without_known_words": []}
+        {
+            "learnt": 1,
+            "ids": ["a"],
+            "new_labels": ["fish soup"],
+            "without_known_words": [],
+            "outside_vocabulary": [],
+        }
     )
 
     learnt: int = Field(description="How many texts.")
@@ -152,6 +158,9 @@ class LearnAnswer(BaseModel):
     new_labels: list[str] = Field(description="Labels that no text carried before.")
     without_known_words: list[str] = Field(
         description="Ids of texts that have no word at all: they change nothing."
+    )
+    outside_vocabulary: list[str] = Field(
+        description="Labels that the model's vocabulary lacks, where it has one; they are learnt."
     )
 
 

@@ -162,6 +162,11 @@ class ServedTagger(Served):
         """The names of the labels that a text carries."""
         return self.tagger.labels_of(id)
 
+    def outside(self, labels: Sequence[Sequence[str]]) -> list[str]:
+        """The labels of these rows that the vocabulary lacks, where there is one."""
+        known = self.tagger.thesaurus
+        return [] if known is None else list(known.outside(labels))
+
     def about(self, name: str) -> dict[str, Any]:
         """A label's description and parents, where they are known."""
         known = self.tagger.thesaurus

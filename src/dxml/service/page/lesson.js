@@ -68,7 +68,8 @@ export class Lesson {
       const done = await api.learn(lesson);
       this.last = { text, id: done.ids[0] };
       this.names.clear();
-      this.tell(`Learnt: this text is ${list(names)}.${news(done.new_labels)}${mute(done.without_known_words)}`, true);
+      const more = news(done.new_labels) + strange(done.outside_vocabulary) + mute(done.without_known_words);
+      this.tell(`Learnt: this text is ${list(names)}.${more}`, true);
     });
   }
 
@@ -111,6 +112,10 @@ function list(names) {
 
 function mute(ids) {
   return ids.length ? " It has no word, so nothing changes." : "";
+}
+
+function strange(names) {
+  return names.length ? ` ${list(names)} ${names.length === 1 ? "is" : "are"} not in the vocabulary.` : "";
 }
 
 function news(names) {
