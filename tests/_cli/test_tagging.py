@@ -163,6 +163,33 @@ def test_explain_says_why(files: Path) -> None:
     assert unknown.stderr == "no word of the text is known: these labels are only frequent ones\n"
 
 
+def test_explain_reads_a_file_of_text_and_refuses_a_table(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["--model", files / "m", "--top", "1", "--json"]
+    (tmp_path / "a.txt").write_bytes("Löffel\nmit Suppe\n".encode("cp1252"))
+    done = run("explain", tmp_path / "a.txt", *ask, "--encoding", "cp1252")
+    assert done.stdout == run("explain", "Löffel\nmit Suppe", *ask).stdout != ""
+    assert done.stderr == f"the text in the file {tmp_path / 'a.txt'}:\n"
+    (tmp_path / "t.csv").write_text("title\nSuppe\n")
+    said = " ".join(fails(capsys, "explain", tmp_path / "t.csv", *ask).split())
+    assert "t.csv: is a file, and one text is explained at a time" in said
+    assert f"dxml predict {tmp_path / 't.csv'} --model {files / 'm'}." in said
+    long = "Suppe und Salz " * 100
+    assert run("explain", long, *ask).exit_code == 0, "too long for the name of a file"
+
+
+@pytest.mark.parametrize("text", ["Suppe", "Suppe mit Salz. Und so", "Was ist Suppe?", "S " * 999])
+def test_predict_of_a_text_says_how_to_tag_one(
+    files: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = fails(capsys, "predict", text, "--model", files / "m")
+    assert ": there is no such file. A text itself is tagged by standard input: echo " in said
+    assert f'" | dxml predict - --model {files / "m"}' in said and len(said) < 600
+    assert "Check the path" in fails(capsys, "predict", "no.csv", "--model", files / "m")
+    assert "Check the pattern" in fails(capsys, "predict", "no*.csv", "--model", files / "m")
+
+
 def test_predict_says_when_no_word_is_known(model: Path, tmp_path: Path) -> None:
     texts = [{"nr": "u", "title": "zzyzx", "abstract": ""}, {"nr": "v", "title": "suppe"}]
     table = write_jsonl(tmp_path / "more.jsonl", texts)

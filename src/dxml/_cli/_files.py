@@ -1,8 +1,9 @@
-"""Predictions for the files of a pattern, each written into a file of its own."""
+"""What DATA names for ``dxml predict``: no text, or the files of a pattern."""
 
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -23,7 +24,9 @@ from dxml.progress import SILENT
 if TYPE_CHECKING:
     from dxml.progress import Stage
 
-__all__ = ["files_of", "outputs_of", "write_files"]
+__all__ = ["files_of", "outputs_of", "refuse_text", "write_files"]
+
+SHOWN = 40  # characters of a text
 
 
 class Pair(NamedTuple):
@@ -41,6 +44,17 @@ def files_of(data: str) -> list[Path] | None:
     if not found:
         raise DataFormatError(f"{data}: no file has such a name. Check the pattern.")
     return found
+
+
+def refuse_text(data: str, model: Path) -> None:
+    """Words where the name of a file is expected: say how a text is tagged."""
+    words = any(map(str.isspace, data)) or data.isalnum()
+    if words and not (os.path.exists(data) or glob(data)):
+        text = data if len(data) <= SHOWN else f"{data[:SHOWN]}…"
+        raise DataFormatError(
+            f"{text}: there is no such file. A text itself is tagged by standard input: "
+            f'echo "{text}" | dxml predict - --model {model}'
+        )
 
 
 def outputs_of(files: Sequence[Path], folder: Path | None, format: str) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ import typer
 
 from dxml._cli._model import open_tagger
 from dxml._cli._options import MODEL
+from dxml._cli._tables import ENCODING
+from dxml.exceptions import DataFormatError
 
 if TYPE_CHECKING:
     from dxml.tagging._tagger import TextTagger
@@ -21,7 +24,7 @@ __all__ = ["explain"]
 
 def explain(
     text: str = typer.Argument(
-        ..., metavar="TEXT", help="The text, in quotes; - reads standard input."
+        ..., metavar="TEXT", help="In quotes, or a file .txt; - reads standard input."
     ),
     model: Path = MODEL,
     top: int = typer.Option(5, "--top", metavar="N", min=1, help="Labels."),
@@ -29,6 +32,7 @@ def explain(
     neighbours: int = typer.Option(
         3, "--neighbours", metavar="N", min=0, help="Texts a label, at most."
     ),
+    encoding: str = ENCODING,
     as_json: bool = typer.Option(False, "--json", help="A line a label, each a JSON object."),
 ) -> None:
     """Tag one text and say why: its words, and texts like it.
@@ -40,7 +44,7 @@ def explain(
     """
 
     tagger = open_tagger(model)
-    whole = sys.stdin.read() if text == "-" else text
+    whole = _whole(text, model, encoding)
     found = tagger.explain(whole, top, n_words=words, n_neighbours=neighbours)
     if tagger.without_known_words([whole]):
         typer.echo("no word of the text is known: these labels are only frequent ones", err=True)
@@ -49,6 +53,24 @@ def explain(
             typer.echo(json.dumps(each.to_dict(), ensure_ascii=False))
     else:
         _print(found, tagger)
+
+
+def _whole(text: str, model: Path, encoding: str) -> str:
+    """What is to be explained: the argument, standard input, or what a file of plain text holds."""
+    from dxml.text import read_table
+    from dxml.text._plain import is_plain
+
+    if text == "-":
+        return sys.stdin.read()
+    if not os.path.isfile(text):
+        return text
+    if not is_plain(text):
+        raise DataFormatError(
+            f"{text}: is a file, and one text is explained at a time. Tag those of a table with: "
+            f"dxml predict {text} --model {model}. Explain one of them by its words, in quotes."
+        )
+    typer.echo(f"the text in the file {text}:", err=True)
+    return read_table(text, encoding=encoding).texts[0]
 
 
 def _print(found: list[Explanation], tagger: TextTagger) -> None:

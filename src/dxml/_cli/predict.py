@@ -82,14 +82,17 @@ def predict(
     --skip-bad-rows leaves out are counted, so the others keep their numbers; in
     npz they are empty rows.
     """
-    from dxml._cli._files import files_of, outputs_of, write_files
+    from dxml._cli._files import files_of, outputs_of, refuse_text, write_files
     from dxml._cli._promise import Promise
     from dxml._cli._rankers import Job, open_ranker
     from dxml._cli._write import check_output
     from dxml._core.cluster import open_cluster
     from dxml._core.memory import open_limit
+    from dxml.methods import TAGGER, saved_method
     from dxml.progress import open_progress
 
+    if saved_method(model) == TAGGER:
+        refuse_text(data, model)
     chosen = (OutputFormat.jsonl if as_json else format).value
     reading = Reading(text, None, id, None, encoding, skip_bad_rows, lines)
     promise = Promise(precision, recall)
