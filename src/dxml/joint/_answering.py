@@ -383,7 +383,8 @@ class Answering(Classifier):
         if self.scaler_.rows:
             products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)
-            rows = sp.csr_matrix(sp.diags(lengths.astype(np.float32)) @ rows)
+            shortened = rows.data * np.repeat(lengths.astype(np.float32), np.diff(rows.indptr))
+            rows = plain_csr(shortened, rows.indices, rows.indptr, rows.shape)
         wanted = check_label_ids(labels, self.n_labels_)
         return self._explainer().differences(row, rows, wanted, self._read(texts))
 

@@ -41,5 +41,8 @@ def open_vectors(
     length = asked.max_tokens or (128 if len(texts) > LONG_TEXTS else 256)
     if asked.vectors != "auto":
         return TextVectors.fit(find_vectors(asked.vectors, length), texts, device, progress)
-    static = find_static(PACKAGE, length) if X.nnz <= SHORT_TEXTS * X.shape[0] else None
+    try:
+        static = find_static(PACKAGE, length) if X.nnz <= SHORT_TEXTS * X.shape[0] else None
+    except ImportError:  # of tokenizers, without which nothing cuts the texts
+        return None
     return None if static is None else TextVectors.fit(static, texts, device, progress)
