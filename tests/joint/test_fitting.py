@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from dxml._core.scaling import fit_scaler
 from dxml.data import Dataset
 from dxml.joint import Joint
-from dxml.joint._fitting import Fitted, fit_ensemble, n_candidates_for
-from dxml.joint._held_out import hold_out, hold_out_groups
+from dxml.joint._fitting import Fitted, _as_seen, fit_ensemble, n_candidates_for
+from dxml.joint._held_out import Fold, hold_out, hold_out_groups
 from dxml.joint._mixture import Mixture
 from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
 from dxml.joint._points import tie_order_of
@@ -24,6 +24,7 @@ from dxml.joint._weighing import Weighing
 from dxml.joint.parts.protocol import Data, Options, Part, Task
 from dxml.methods import load_model
 from dxml.progress import SILENT
+from dxml.tagging import TextTagger
 
 NEAREST: dict[str, Any] = {"candidates": "nearest", "width": 0, "device": "cpu"}
 ALL: dict[str, Any] = {"candidates": "all", "width": 0, "device": "cpu"}
@@ -223,3 +224,42 @@ def test_a_fit_does_not_change_the_part_it_goes_on_from(
     kind.fit(task, own, start)
     assert held(start) == before
     assert name != "linear" or before["duals"]
+
+
+def test_held_out_points_have_no_feature_that_only_they_have() -> None:
+    """Features 2 and 3 are those of held-out points alone, so a model would not know them."""
+    X = sp.csr_matrix(np.array([[3, 4, 0, 0], [0, 1, 0, 0], [3, 4, 0, 12], [0, 0, 2, 1]]) / 1.0)
+    held = np.array([False, False, True, True])
+    seen = _as_seen(sp.csr_matrix(X, dtype=np.float32), Fold(held, held))
+    assert np.allclose(seen.toarray(), [[0.6, 0.8, 0, 0], [0, 0, 0, 0]])
+    asked = _as_seen(X, Fold(held, np.array([False, False, True, False])))
+    assert np.allclose(asked.toarray(), [[0.6, 0.8, 0, 0]])
+    one = np.array([False, True, False, False])
+    assert np.array_equal(_as_seen(X, Fold(one, one)).toarray(), X[[1]].toarray())
+
+
+def test_what_held_out_points_promise_holds_where_words_are_rare() -> None:
+    """Each label has a word of its own, and most words of a text no other text has.
+
+    The words of a new text are then mostly unknown. Where held-out points kept theirs, their rows
+    were more spread out than those of new points, which were called surer than they should be.
+    """
+    rng = np.random.default_rng(0)
+
+    def texts(n: int, first: int) -> tuple[list[str], list[list[str]]]:
+        labels = rng.integers(0, 12, n)
+        told = rng.random(n) < 0.5
+        words = [
+            " ".join(
+                [f"sign{label}" if sure else "none", *(f"w{first + 5 * i + j}" for j in range(5))]
+            )
+            for i, (label, sure) in enumerate(zip(labels, told, strict=True))
+        ]
+        return words, [[f"l{label}"] for label in labels]
+
+    train, labels = texts(400, 0)
+    tagger = TextTagger(vectors="none", min_df=1, device="cpu").fit(train, labels)
+    test, right = texts(600, 10**6)
+    tags = [row[0] for row in tagger.tag(test, top=1)]
+    hits = np.mean([tag.name == own[0] for tag, own in zip(tags, right, strict=True)])
+    assert abs(np.mean([tag.probability for tag in tags]) - hits) < 0.05

@@ -58,7 +58,8 @@ PLANS: dict[str, dict[str, Any]] = {
 def fitted(request: pytest.FixtureRequest) -> TextTagger:
     texts, labels = make_texts(150)
     ids = [f"doc-{i}" for i in range(150)]
-    return TextTagger(device="cpu", **PLANS[request.param]).fit(texts, labels, ids=ids)
+    plan = PLANS[request.param]
+    return TextTagger(device="cpu", vectors="none", **plan).fit(texts, labels, ids=ids)
 
 
 @pytest.fixture

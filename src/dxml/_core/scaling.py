@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays
 from dxml._core.sparse import plain_csr
 
-__all__ = ["FeatureScaler", "Scaling", "ScalingChoice", "fit_scaler", "is_dense"]
+__all__ = ["FeatureScaler", "Scaling", "ScalingChoice", "fit_scaler", "is_dense", "to_length_one"]
 
 Scaling = Literal["auto", "rows", "columns", "none"]
 ScalingChoice = Annotated[
@@ -36,8 +36,8 @@ def is_dense(X: sp.csr_matrix | npt.NDArray[Any]) -> bool:
     return bool(filled > DENSE_SHARE * X.shape[0] * X.shape[1])
 
 
-def _to_length_one(X: sp.csr_matrix) -> npt.NDArray[np.float32]:
-    """The values of X, each divided by the length of its row; zero rows stay zero."""
+def to_length_one(X: sp.csr_matrix) -> sp.csr_matrix:
+    """Each row divided by its length; zero rows stay zero."""
     lengths, squares = np.diff(X.indptr), np.zeros(X.shape[0])
     filled = lengths > 0
     starts = X.indptr[:-1][filled]
@@ -49,7 +49,7 @@ def _to_length_one(X: sp.csr_matrix) -> npt.NDArray[np.float32]:
     if tiny.any():
         own = np.repeat(tiny, lengths)
         values[own] = X.data[own] * np.repeat(scale, lengths)[own]
-    return values
+    return plain_csr(values, X.indices, X.indptr, X.shape)
 
 
 def _standardised(
@@ -88,7 +88,7 @@ class FeatureScaler:
             X = sp.csr_matrix(_standardised(X, self.mean, self.spread))
         if not self.rows:
             return X
-        return plain_csr(_to_length_one(X), X.indices, X.indptr, X.shape)
+        return to_length_one(X)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays for a saved model."""

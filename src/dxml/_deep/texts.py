@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from dxml._deep.tokens import Tokens
@@ -27,6 +28,15 @@ class Texts:
 
     tokens: Tokens | None = None
     vectors: VectorRows | None = None
+
+    @property
+    def say_something(self) -> npt.NDArray[np.bool_]:
+        """Of each text: whether a part reads anything in it."""
+        if self.tokens is not None:
+            return np.ones(len(self.tokens), dtype=np.bool_)
+        if self.vectors is None:
+            raise ValueError("no part reads these texts")
+        return np.asarray(self.vectors.rows.any(axis=1))
 
     def take(self, rows: npt.NDArray[Any]) -> Texts:
         """Some of the texts, in the order asked for."""

@@ -67,6 +67,11 @@ class Answering(Classifier):
             return None if tokens is None else Texts(tokens)
         return Texts(tokens, vectors.how.read(texts, resolve_device(self.device)))
 
+    def are_read(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Of each text: whether a part reads anything in it, beside the features."""
+        read = self._read(texts)
+        return np.zeros(len(texts), dtype=np.bool_) if read is None else read.say_something
+
     def _read_tokens(self, texts: Sequence[str] | None) -> Tokens | None:
         """Texts as the encoder that was fine-tuned reads them; None where there is none."""
         deep = self.parts_.get(DeepPart.name)
@@ -170,8 +175,9 @@ class Answering(Classifier):
         probability = self.mixture_.ranked(ranking.scores)
         probability[ranking.indices < 0] = 0
         alone = np.diff(X.indptr) == 0
-        encoded = texts is not None and texts.tokens is not None
-        if alone.any() and not encoded:  # nothing to go by but how often a label occurs
+        if texts is not None:
+            alone &= ~texts.say_something
+        if alone.any():  # nothing to go by but how often a label occurs
             most = np.argsort(self._tie_place)[:k]
             ranking.indices[alone] = most
             probability[alone] = self.label_frequency_[most] / self.n_samples_

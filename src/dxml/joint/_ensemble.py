@@ -152,7 +152,8 @@ def with_candidates(query: Query, parts: Mapping[str, Part], size: int) -> Query
             there = proposed >= 0
             ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
             more = sp.csr_matrix((np.ones(ends[-1], bool), proposed[there], ends), pairs.shape)
-            pairs = sp.csr_matrix(pairs.astype(bool) + more)
+            voted = plain_csr(np.ones(pairs.nnz, bool), pairs.indices, pairs.indptr, pairs.shape)
+            pairs = sp.csr_matrix(voted + more)  # which keeps what is true, not votes of 0
             pairs.sort_indices()
     return replace(query, pairs=pairs)
 

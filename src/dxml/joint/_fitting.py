@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.scaling import to_length_one
+from dxml._core.sparse import plain_csr
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
@@ -109,18 +111,34 @@ def _searched(X: sp.csr_matrix) -> Mask:
 def _trial(task: Task, fold: Fold, known: Known, near: Near | None, n_candidates: int) -> Trial:
     """One fold. With shortlists, points held out by chance are searched among all points but
     themselves; otherwise among those that are learnt from."""
-    own = replace(task, rows=~fold.held)
-    X, Y, texts = task.data.X[fold.asked], task.data.Y[fold.asked], task.data.texts
-    texts = None if texts is None else texts.take(np.flatnonzero(fold.asked))
+    own, device = replace(task, rows=~fold.held), task.options.device
+    asked, texts = np.flatnonzero(fold.asked), task.data.texts
+    X, Y = _as_seen(task.data.X, fold), task.data.Y[asked]
+    texts = None if texts is None else texts.take(asked)
     if near is not None and not fold.whole_groups:
-        return Trial(own, X, Y, known, near.rows(fold.asked).first(n_candidates), texts=texts)
+        found = known.search(X, n_candidates + 1, device).without(asked)
+        return Trial(own, X, Y, known, found, texts=texts)
     learnt, labels = own.learnt
     fewer = replace(known, held=learnt, labels=labels)
     if near is None:
         return Trial(own, X, Y, fewer, texts=texts)
     fewer = replace(fewer, space=FeatureSpace(learnt, _searched(task.data.X)))
-    found = fewer.search(X, n_candidates, task.options.device)
+    found = fewer.search(X, n_candidates, device)
     return Trial(own, X, Y, fewer, found, texts=texts)
+
+
+def _as_seen(X: sp.csr_matrix, fold: Fold) -> sp.csr_matrix:
+    """The points asked for, without the features that no learnt point has.
+
+    A new point's are not known either, and make its row no longer.
+    """
+    held, asked = X[fold.held], X[fold.asked]
+    counts = [np.bincount(rows.indices, minlength=X.shape[1]) for rows in (X, held)]
+    kept = (counts[0] > counts[1])[asked.indices]
+    if kept.all():
+        return asked
+    ends = np.concatenate([[0], np.cumsum(kept)])[asked.indptr].astype(asked.indptr.dtype)
+    return to_length_one(plain_csr(asked.data[kept], asked.indices[kept], ends, asked.shape))
 
 
 def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:

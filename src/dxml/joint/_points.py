@@ -59,11 +59,15 @@ class Near(NamedTuple):
         return Near(self.ids[which], self.cosines[which])
 
     def without_self(self) -> Near:
-        """Where the queries are the training points: each point taken off its own list.
+        """Where the queries are the training points: each point taken off its own list."""
+        return self.without(np.arange(len(self.ids)))
 
-        One column fewer; where a point did not find itself, its last neighbour goes.
+    def without(self, points: npt.NDArray[np.int64]) -> Near:
+        """A point taken off the list of each query.
+
+        One column fewer; where a query did not find that point, its last neighbour goes.
         """
-        own = self.ids == np.arange(len(self.ids))[:, None]
+        own = self.ids == points[:, None]
         own[:, -1] |= ~own.any(axis=1)
         shape = (len(self.ids), self.ids.shape[1] - 1)
         return Near(self.ids[~own].reshape(shape), self.cosines[~own].reshape(shape))

@@ -255,8 +255,12 @@ class Answering(Classifying):
         return self.features.empty_rows(texts)
 
     def nothing_known(self, texts: Sequence[str]) -> list[int]:
-        """The places of texts of which no word is known, where no encoder reads them either."""
-        return [] if self._reads_texts else self.features.empty_rows(texts)
+        """The places of texts of which no word is known, where no other part reads them either."""
+        if self._reads_texts:
+            return []
+        places = self.features.empty_rows(texts)
+        read = self.model.are_read([texts[place] for place in places])
+        return [place for place, is_read in zip(places, read, strict=True) if not is_read]
 
     def wordless(self, ids: Iterable[str]) -> list[str]:
         """Those of these known texts that have no word at all: no prediction changes by them."""

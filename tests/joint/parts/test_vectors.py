@@ -136,8 +136,23 @@ def test_a_frozen_encoder_is_stored_with_the_model(
     assert np.allclose(ours.scores, theirs.scores, atol=1e-5)
 
 
-def test_where_no_word_is_known_nothing_is(fitted: TextTagger) -> None:
-    tags = fitted.tag("qqq zzz", top=3)
+@pytest.mark.parametrize("candidates", ["nearest", "all"])
+def test_a_text_without_a_known_word_is_told_by_its_vector(
+    static_folder: Path, candidates: str
+) -> None:
+    """Words that no training text has, whose vectors are nearly those of the labels' signs."""
+    sign, other = WORDS[0], WORDS[1]
+    pairs = [(sign, "a"), (other, "b"), (other, "b"), (f"{sign} {other}", "b")] * 8
+    model = tagger(static_folder, candidates).fit(
+        [text for text, _ in pairs], [[label] for _, label in pairs]
+    )
+    near_a, near_b = model.tag([f"{sign}s", f"{other}s"], top=2)
+    assert not near_a.nothing_known
+    assert dict(near_a)["a"] > dict(near_b)["a"] and dict(near_a)["b"] < dict(near_b)["b"]
+
+
+def test_where_no_part_reads_anything_nothing_is_known(fitted: TextTagger) -> None:
+    tags = fitted.tag("", top=3)
     shares = np.sort(fitted.model.label_frequency_ / len(fitted.ids_))[::-1]
     assert tags.nothing_known
     assert np.allclose([tag.probability for tag in tags], shares[:3])
