@@ -48,12 +48,25 @@ def test_lessons_are_pending_again(model: Path) -> None:
     engine.learn(["a shark with teeth"], [["danger"]], ids=["s"])
     engine.close()
     run("learn", "--journal", "--model", model)
-    run("restore", "--model", model)
+    said = run("restore", "--model", model).output
+    assert "\n1 lesson of a service not part of this version, to be applied to it again" in said
+    assert f"take one back with dxml lessons undo N --model {model}\n" in said
     assert "danger" not in TextTagger.load(model).labels_
     assert "1 not part of the saved model yet" in run("lessons", "list", "-m", model).output
     again = Engine(model)
     assert "danger" in again.served.names
     again.close()
+
+
+def test_lessons_that_both_versions_have_are_not_named(model: Path) -> None:
+    engine = Engine(model)
+    engine.learn(["a shark with teeth"], [["danger"]], ids=["s"])
+    engine.close()
+    run("learn", "--journal", "--model", model)
+    run("labels", "rename", "food", "meal", "--model", model)
+    said = run("restore", "2", "--model", model).output
+    assert "1 lesson of a service not part of this version" in said, "the renaming"
+    assert "not part" not in run("restore", "3", "--model", model).output, "it has all"
 
 
 def test_none_is_kept_where_none_is_wanted(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

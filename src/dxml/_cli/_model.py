@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dxml._cli._counted import counted
 from dxml.exceptions import ModelFormatError
 
 if TYPE_CHECKING:
     from dxml.tagging._tagger import TextTagger
 
-__all__ = ["check_tagger", "load_tagger", "open_tagger"]
+__all__ = ["check_tagger", "load_tagger", "open_tagger", "pending_lessons"]
 
 
 def load_tagger(folder: Path) -> TextTagger:
@@ -25,24 +26,29 @@ def load_tagger(folder: Path) -> TextTagger:
 
 def open_tagger(folder: Path) -> TextTagger:
     """As `load_tagger`, and says on standard error where a service knows more than the folder."""
+    tagger = load_tagger(folder)
+    if pending := pending_lessons(folder):
+        typer.echo(
+            f"{counted(pending, 'lesson')} that a service was taught: not part of {folder} yet, "
+            f"apply with dxml learn --journal --model {folder}",
+            err=True,
+        )
+    return tagger
+
+
+def pending_lessons(folder: Path) -> int:
+    """How many lessons of a service the model in its folder does not have."""
     from contextlib import closing
 
+    from dxml._core.storage import read_config
     from dxml.tagging._journal import JOURNAL, Journal
 
-    tagger = load_tagger(folder)
-    if (folder / JOURNAL).exists():
-        with closing(Journal(folder / JOURNAL)) as journal:
-            known = tagger.applied_lessons
-            applied = known.number if known and known.journal == journal.identity else 0
-            pending = sum(entry.number > applied for entry in journal.lessons())
-        if pending:
-            lessons = "1 lesson" if pending == 1 else f"{pending:,} lessons"
-            typer.echo(
-                f"{lessons} that a service was taught: not part of {folder} yet, apply with "
-                f"dxml learn --journal --model {folder}",
-                err=True,
-            )
-    return tagger
+    if not (folder / JOURNAL).exists():
+        return 0
+    known = read_config(folder).get("lessons") or {}
+    with closing(Journal(folder / JOURNAL)) as journal:
+        applied = known["number"] if known.get("journal") == journal.identity else 0
+        return sum(entry.number > applied for entry in journal.lessons())
 
 
 def check_tagger(folder: Path) -> None:

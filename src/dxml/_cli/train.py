@@ -324,17 +324,10 @@ def _report(
 
 def _tell_of_lessons(model: Path) -> None:
     """Lessons of an earlier model in the folder stay, and are applied to the new one."""
-    from contextlib import closing
+    from dxml._cli._model import pending_lessons
 
-    from dxml.tagging._journal import JOURNAL, Journal
-
-    if not (model / JOURNAL).exists():
-        return
-    with closing(Journal(model / JOURNAL)) as journal:
-        kept = len(journal.lessons())
-    if kept:
-        lessons = "1 lesson" if kept == 1 else f"{kept:,} lessons"
+    if kept := pending_lessons(model):
         typer.echo(
-            f"{lessons} of an earlier model in this folder will be applied to this one by dxml "
-            f"serve and dxml learn --journal: dxml lessons list --model {model}"
+            f"{counted(kept, 'lesson')} of an earlier model in this folder will be applied to this "
+            f"one by dxml serve and dxml learn --journal: dxml lessons list --model {model}"
         )

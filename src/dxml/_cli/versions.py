@@ -52,9 +52,12 @@ def restore(
 ) -> None:
     """Bring an earlier version of a model back.
 
-    The model that is there now is kept as a version. Lessons of a service that
-    the restored version does not have are pending again.
+    The model that is there now is kept as a version. A service that runs goes on
+    with the restored one. Lessons that it does not have are applied to it again,
+    by the service and dxml learn --journal; dxml lessons undo takes one back.
     """
+    from dxml._cli._counted import counted
+    from dxml._cli._model import pending_lessons
     from dxml._core.locking import folder_lock
     from dxml._core.versions import list_versions, restore_version
     from dxml.exceptions import ParameterError
@@ -74,3 +77,10 @@ def restore(
             compact_journal(model)
     if not quiet:
         typer.echo(f"restored version {number} of {model}")
+        if pending := pending_lessons(model):
+            typer.echo(
+                f"{counted(pending, 'lesson')} of a service not part of this version, to be "
+                "applied to it again by dxml serve, also one that runs, and dxml learn --journal.\n"
+                f"List with dxml lessons list --model {model}, "
+                f"take one back with dxml lessons undo N --model {model}"
+            )
