@@ -311,9 +311,10 @@ def _report(
     """What was trained and where it is; the seconds of the stages add up to the total."""
     model = target.folder
     stages = seconds | {"other": max(total - sum(seconds.values()), 0.0)}
-    spent = ", ".join(f"{name} {time:.1f}" for name, time in stages.items())
+    width = max(map(len, stages))
+    spent = "\n".join(f"  {name:<{width}} {time:>8.1f}" for name, time in stages.items())
     size = sum(file.stat().st_size for file in model.iterdir()) / 1e6
-    typer.echo(f"{what}\nseconds: {spent}; {total:.1f} in all\nsaved to {model} ({size:.1f} MB)")
+    typer.echo(f"{what}\n{total:.1f} seconds:\n{spent}\nsaved to {model} ({size:.1f} MB)")
     if (number := target.replaced) is not None:
         typer.echo(f"the model before is version {number}: dxml restore {number} --model {model}")
     if held_out is not None:

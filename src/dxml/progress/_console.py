@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import rich.progress as bars
 from rich.console import Console
+from rich.table import Column
 from rich.text import Text
 
 from dxml.progress import Progress, Stage
@@ -16,36 +17,41 @@ from dxml.progress import Progress, Stage
 __all__ = ["show_progress"]
 
 SECONDS_BETWEEN_LINES = 15
+WIDE = 100  # columns of a terminal that has room for a bar, elsewhere a percentage
 
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
     """Bars if standard error is a terminal, else lines."""
     if sys.stderr.isatty():
+        console = Console(stderr=True)
+        done = bars.BarColumn() if console.width >= WIDE else bars.TaskProgressColumn()
         with bars.Progress(
             bars.SpinnerColumn(finished_text="✓"),
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            _RateColumn(),
-            bars.TimeElapsedColumn(),
-            bars.TimeRemainingColumn(),
-            bars.TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
+            bars.TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            done,
+            _DetailColumn(),
+            bars.TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=console,
         ) as display:
             yield _Bars(display)
     else:
         yield _Lines()
 
 
-class _RateColumn(bars.ProgressColumn):
-    """Done, total, unit and rate, e.g. ``12.3k/96k points 8.1k/s``."""
+class _DetailColumn(bars.ProgressColumn):
+    """The note where there is one, else e.g. ``12.3k/96.0k points 8.1k/s``; never a second line."""
 
     def render(self, task: bars.Task) -> Text:
-        if task.total is None:
-            return Text("")
-        rate = f" {_short(task.speed)}/s" if task.speed else ""
-        unit = task.fields["unit"]
-        return Text(f"{_short(task.completed)}/{_short(task.total)} {unit}{rate}")
+        return Text(task.fields["note"] or _counts(task), no_wrap=True, overflow="ellipsis")
+
+
+def _counts(task: bars.Task) -> str:
+    unit = task.fields["unit"]
+    if task.total is None or not unit:
+        return ""
+    rate = f" {_short(task.speed)}/s" if task.speed else ""
+    return f"{_short(task.completed)}/{_short(task.total)} {unit}{rate}"
 
 
 class _BarStage:
@@ -66,6 +72,7 @@ class _Bars:
 
     @contextmanager
     def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Stage]:
+        unit = "" if total is None else unit
         task = self._display.add_task(name, total=total, unit=unit, note="")
         yield _BarStage(self._display, task)
         finished = 1 if total is None else total
