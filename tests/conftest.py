@@ -30,6 +30,14 @@ def pytest_configure() -> None:
         setattr(IndexDataCacheFile, name, one_at_a_time(getattr(IndexDataCacheFile, name)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_vectors_by_chance() -> None:
+    """What a test trains does not depend on whether the package of word vectors is installed."""
+    from dxml.joint import _vectors
+
+    _vectors.find_static = lambda name, length: None
+
+
 def one_at_a_time(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method of numba's cache with a lock on the folder of the cache."""
 

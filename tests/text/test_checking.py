@@ -127,3 +127,19 @@ def test_languages_are_told_where_they_are_mixed() -> None:
     short = TextTable((*texts[::2], *["libfoo 2"] * 15), (("a",),) * 20)
     lines = list(check_table(short, near=False).lines(named=True))
     assert "languages: en 25 %, not told 75 %" in lines, "the shares add up"
+
+
+def test_texts_without_a_shared_word_are_told() -> None:
+    """Twenty single words, each once, among forty texts that share theirs."""
+    single = tuple(f"word{i}" for i in range(20))
+    shared = tuple(f"fish soup number{i}" for i in range(40))
+    found = check_table(TextTable(single + shared, (("a",),) * 60), near=False)
+    assert found.lonely == tuple(range(20))
+    told = "20 texts have no word that another text has: where words share parts, train with "
+    assert told + "--set char_ngrams=5" in list(found.warnings())
+    assert told + "--set char_ngrams=5: 0, 1, 2, 3, 4, …" in list(found.lines(named=True))
+    assert found.numbers()["without_shared_words"] == list(range(20))
+    few = check_table(TextTable(single + shared * 20, (("a",),) * 820), near=False)
+    assert not any("shared" in line or "no word" in line for line in few.warnings())
+    chinese = tuple(f"漁業與海洋{chr(0x4E00 + i)}" for i in range(20))
+    assert check_table(TextTable(chinese, (("a",),) * 20), near=False).lonely == ()

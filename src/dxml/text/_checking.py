@@ -23,6 +23,7 @@ from dxml.progress import SILENT, Progress
 from dxml.text._languages import UNKNOWN, count_languages
 from dxml.text._near_duplicates import near_duplicates
 from dxml.text._tables import TextTable, read_table
+from dxml.text._unspaced import share_unspaced
 
 __all__ = ["Overlap", "Separator", "TableCheck", "check_table", "likely_separator", "read_table"]
 
@@ -39,6 +40,9 @@ ONE_LENGTH = 0.9  # share of the rows above which all count as equally long
 SHOWN = 5  # rows or labels that are named
 MOST_TEXTS = 200_000  # that are compared for being nearly the same
 MIXED = 0.05  # share of another language that is told
+LONELY = 0.05  # share of texts without a shared word from which on it is told,
+LEAST_LONELY = 10  # and their number
+SAMPLE = 1_000  # texts that tell whether words stand between spaces
 _WORD = re.compile(r"\w+")
 _URI = re.compile("<?(https?://|urn:)")
 
@@ -112,6 +116,8 @@ class TableCheck:
         Those of them that carry other labels than the first.
     nearly : tuple of int
         Texts that are nearly the same as an earlier one, beside those; None: not looked for.
+    lonely : tuple of int
+        Texts without a word that another text has; none where words are not told by spaces.
     label_counts : dict of str to int
         Texts of each label, most frequent first.
     labels_a_text, words_a_text : tuple of int
@@ -131,6 +137,7 @@ class TableCheck:
     repeated: tuple[int, ...]
     other_labels: int
     nearly: tuple[int, ...] | None
+    lonely: tuple[int, ...]
     label_counts: Mapping[str, int]
     labels_a_text: tuple[int, ...]
     words_a_text: tuple[int, ...]
@@ -161,6 +168,7 @@ class TableCheck:
             n = len(self.nearly)
             told = f"{_counted(n, 'text')} {_is(n)} nearly the same as another"
             yield told + self._which(self.nearly, named)
+        yield from self._alone(named)
         if self.separator is not None:
             yield str(self.separator)
         if self.once:
@@ -184,8 +192,9 @@ class TableCheck:
             yield from self.overlap.lines(test)
 
     def warnings(self) -> Iterator[str]:
-        """What is likely a mistake: rows without text or labels, labels that should be split."""
+        """What likely asks for something: rows without text, labels or a word, labels to split."""
         yield from self._empty(False)
+        yield from self._alone(False)
         if self.separator is not None:
             yield str(self.separator)
 
@@ -194,6 +203,14 @@ class TableCheck:
             if places:
                 has = "has" if len(places) == 1 else "have"
                 yield f"{_counted(len(places), 'row')} {has} {what}{self._which(places, named)}"
+
+    def _alone(self, named: bool) -> Iterator[str]:
+        n = len(self.lonely)
+        if n >= max(LEAST_LONELY, LONELY * self.rows):
+            yield (
+                f"{n:,} texts have no word that another text has: where words share "
+                f"parts, train with --set char_ngrams=5{self._which(self.lonely, named)}"
+            )
 
     def _which(self, places: Sequence[int], named: bool) -> str:
         if not named:
@@ -212,6 +229,7 @@ class TableCheck:
             "repeated": [self.names[place] for place in self.repeated],
             "repeated_with_other_labels": self.other_labels,
             "nearly_repeated": [self.names[place] for place in self.nearly or ()],
+            "without_shared_words": [self.names[place] for place in self.lonely],
             "labels": len(self.label_counts),
             "labels_of_one_text": self.once,
             "label_counts": dict(self.label_counts),
@@ -270,6 +288,7 @@ def check_table(
         repeated=repeated,
         other_labels=other_labels,
         nearly=nearly,
+        lonely=() if share_unspaced(texts[:SAMPLE]) > MIXED else _lonely(words),
         label_counts=dict(counts.most_common()),
         labels_a_text=tuple(map(len, labels)),
         words_a_text=tuple(map(len, words)),
@@ -324,6 +343,14 @@ def _repeated(
             repeated.append(place)
             others += set(labels[place]) != set(labels[earlier])
     return tuple(repeated), others
+
+
+def _lonely(words: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """Places of texts that have words, but none that another text has."""
+    texts = Counter(word for own in words for word in set(own))
+    return tuple(
+        place for place, own in enumerate(words) if own and all(texts[word] == 1 for word in own)
+    )
 
 
 def _overlap(
