@@ -160,6 +160,22 @@ def test_a_run_over_its_limit_is_a_stored_failure(
     assert stored is not None and stored.record["error"] == "took longer than the limit of 0.3 s"
 
 
+@pytest.mark.parametrize(("own", "given", "shown"), [(None, 0.3, 0.3), (0.3, 60, 0.3)])
+def test_the_shorter_limit_counts(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    own: float | None,
+    given: float,
+    shown: float,
+) -> None:
+    monkeypatch.setattr(runner, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)"))
+    limited = runner.replace(plan(GOOD), time_limit=own)
+    run_experiment(experiment(limited, processes=True), store, QUICK, limit=given)
+    stored = store.get(GOOD)
+    assert stored is not None
+    assert stored.record["error"] == f"took longer than the limit of {shown} s"
+
+
 def test_an_interrupt_stops_the_processes_and_leaves_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

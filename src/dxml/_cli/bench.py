@@ -44,6 +44,16 @@ def run(
         "own", "--name", metavar="NAME", help="What to call such an experiment."
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", metavar="N", min=1, help="Runs at once."),
+    threads: int | None = typer.Option(
+        None, "--threads", metavar="N", min=1, help="Of each run; default: its share of the cores."
+    ),
+    limit: float | None = typer.Option(
+        None,
+        "--limit",
+        metavar="SECONDS",
+        min=1,
+        help="Of each run, where less than the experiment's; a run that takes longer has failed.",
+    ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,
     only: list[str] = typer.Option(
@@ -84,7 +94,8 @@ def run(
         raise ParameterError("give an experiment, or --method and --data.")
     store = Store(results)
     again = {"retry_failed": retry_failed, "rerun": rerun}
-    settings = Settings(device=device, command=plain(shlex.join(["dxml", *sys.argv[1:]])))
+    command = plain(shlex.join(["dxml", *sys.argv[1:]]))
+    settings = Settings(device=device, threads=threads, command=command)
     for chosen in several:
         wanted, total = to_do(chosen, store, only=only, **again), len(chosen.runs)
         if not quiet:
@@ -102,6 +113,7 @@ def run(
             store,
             settings,
             jobs=jobs,
+            limit=limit,
             only=only,
             report=(lambda event: None) if quiet else _say,
             **again,

@@ -113,6 +113,7 @@ def run_experiment(
     settings: Settings | None = None,
     *,
     jobs: int = 1,
+    limit: float | None = None,
     only: Sequence[str] = (),
     retry_failed: bool = False,
     rerun: bool = False,
@@ -124,6 +125,8 @@ def run_experiment(
     ----------
     jobs : int
         Processes at once; each may use its share of the cores.
+    limit : float or None
+        Seconds that a run may take, where that is less than the experiment allows.
     only : sequence of str
         Words that a run must have in its data, method or parameters.
     retry_failed, rerun : bool
@@ -142,25 +145,30 @@ def run_experiment(
             stored = carry_out(run, store, settings)
             report(clock.ended(stored, time.monotonic() - start))
         return
-    _run_processes(experiment, wanted, store, settings, jobs, clock, report)
+    limits = {run: _shortest(experiment.time_limit(run), limit) for run in wanted}
+    _run_processes(limits, store, settings, jobs, clock, report)
+
+
+def _shortest(*limits: float | None) -> float | None:
+    """The least of the limits that there are."""
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _run_processes(
-    experiment: Experiment,
-    wanted: list[Run],
+    limits: dict[Run, float | None],
     store: Store,
     settings: Settings,
     jobs: int,
     clock: _Clock,
     report: Callable[[Event], None],
 ) -> None:
-    waiting = list(reversed(wanted))
+    waiting = list(reversed(limits))
     active: list[_Process] = []
     try:
         while waiting or active:
             while waiting and len(active) < jobs:
                 run = waiting.pop()
-                active.append(_start(run, store, settings, experiment.time_limit(run)))
+                active.append(_start(run, store, settings, limits[run]))
             for process in [p for p in active if p.popen.poll() is not None or p.overdue()]:
                 active.remove(process)
                 report(clock.ended(_collect(process, store, settings), process.seconds))
