@@ -2,6 +2,8 @@
 
     python benchmarks/growth.py                  # joint and dxml, each axis doubled three times
     python benchmarks/growth.py --only joint     # one method
+    python benchmarks/growth.py --jobs 8         # several processes at once
+    python benchmarks/growth.py --page           # docs/guide/large.md's table from what is stored
 
 Data is generated documents. One axis is doubled while the others stay as in `BASE`. Each run has a
 process of its own with one thread, so that its CPU seconds hardly depend on what else the machine
@@ -18,6 +20,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from math import log
 from pathlib import Path
@@ -25,9 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
 
-STORED = Path(__file__).parent / "results" / "growth.json"
+ROOT = Path(__file__).parents[1]
+STORED, PAGE = ROOT / "benchmarks/results/growth.json", ROOT / "docs/guide/large.md"
+BEGIN, END = "<!-- growth: made by benchmarks/growth.py -->", "<!-- end of growth -->"
 BASE = {"points": 20_000, "features": 20_000, "labels": 5_000, "labels_per_point": 3}
 AXES = tuple(BASE)
 DOUBLINGS = 3
@@ -81,41 +86,104 @@ def bound(sizes: list[int]) -> float:
     return 1 + log(log(last) / log(first)) / log(last / first)
 
 
+def fitted(sizes: list[int], found: list[dict[str, float]]) -> dict[str, Any]:
+    """What is stored of one axis."""
+    seconds = [round(entry["seconds"], 2) for entry in found]
+    megabytes = [round(entry["bytes"] / 1e6, 1) for entry in found]
+    return {
+        "sizes": sizes,
+        "seconds": seconds,
+        "megabytes": megabytes,
+        "exponent_seconds": round(exponent(sizes, seconds), 2),
+        "exponent_memory": round(exponent(sizes, [max(m, 0.1) for m in megabytes]), 2),
+        "n_log_n": round(bound(sizes), 2),
+    }
+
+
+def run(methods: list[str], jobs: int) -> None:
+    """Every fit, the largest first; what all methods gave is stored when the last has ended."""
+    sizes = {axis: [BASE[axis] * 2**i for i in range(DOUBLINGS + 1)] for axis in AXES}
+    shapes = {(axis, size): {**BASE, axis: size} for axis in AXES for size in sizes[axis]}
+    # The base is the first size of every axis, and is measured once.
+    wanted = {(method, *sorted(shape.items())) for method in methods for shape in shapes.values()}
+    order = sorted(wanted, key=lambda job: (job[0] == "joint", -log_size(dict(job[1:]))))
+    with ThreadPoolExecutor(jobs) as pool:
+        costs = pool.map(lambda job: in_a_process(job[0], dict(job[1:])), order)
+        known = dict(zip(order, costs, strict=True))
+    stored = json.loads(STORED.read_text("utf-8")) if STORED.is_file() else {"fits": {}}
+    for method in methods:
+        for axis in AXES:
+            found = [known[method, *sorted(shapes[axis, size].items())] for size in sizes[axis]]
+            fit = fitted(sizes[axis], found)
+            stored["fits"][f"{method} {axis}"] = fit
+            print(f"{method:6} {axis:17} {fit}", flush=True)
+    stored |= {
+        "base": BASE,
+        "command": " ".join(["python", "benchmarks/growth.py", *sys.argv[1:]]),
+        "commit": commit(),
+        "date": date.today().isoformat(),
+        "machine": describe_machine(),
+        "threads": 1,
+        "jobs": jobs,
+        "versions": describe_versions(),
+    }
+    STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+
+
+def log_size(shape: dict[str, int]) -> float:
+    """The logarithm of the product of all sizes."""
+    return sum(log(size) for size in shape.values())
+
+
+def render() -> str:
+    """The table of the page."""
+    stored = json.loads(STORED.read_text("utf-8"))
+    names = {"labels_per_point": "labels a point"}
+    lines = [
+        "| method | doubled three times | seconds of a processor | exponent | memory, MB | "
+        "exponent | n log n |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, fit in stored["fits"].items():
+        method, axis = name.split(" ")
+        span = f"{names.get(axis, axis)}, {fit['sizes'][0]:,} to {fit['sizes'][-1]:,}"
+        seconds = ", ".join(f"{each:.1f}" for each in fit["seconds"])
+        memory = ", ".join(f"{each:.0f}" for each in fit["megabytes"])
+        lines.append(
+            f"| {method} | {span} | {seconds} | {fit['exponent_seconds']:.2f} | {memory} | "
+            f"{fit['exponent_memory']:.2f} | {fit['n_log_n']:.2f} |"
+        )
+    base = ", ".join(f"{size:,} {names.get(axis, axis)}" for axis, size in stored["base"].items())
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Generated documents; what is not doubled stays at {base}. One thread a process, "
+            f"{stored['jobs']} processes at once. `{stored['command']}` on "
+            f"{machine_name(stored['machine'])}, {stored['date']}, commit {stored['commit']}.",
+        ]
+    )
+
+
+def write_page() -> None:
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", choices=METHODS, help="one method")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--page", action="store_true", help="only write the page's table")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         print(json.dumps(measure(*json.loads(arguments.measure))))
         return
-    stored = json.loads(STORED.read_text("utf-8")) if STORED.is_file() else {"fits": {}}
-    for method in [arguments.only] if arguments.only else METHODS:
-        for axis in AXES:
-            sizes = [BASE[axis] * 2**i for i in range(DOUBLINGS + 1)]
-            found = [in_a_process(method, {**BASE, axis: size}) for size in sizes]
-            seconds = [round(entry["seconds"], 2) for entry in found]
-            megabytes = [round(entry["bytes"] / 1e6, 1) for entry in found]
-            fit = {
-                "sizes": sizes,
-                "seconds": seconds,
-                "megabytes": megabytes,
-                "exponent_seconds": round(exponent(sizes, seconds), 2),
-                "exponent_memory": round(exponent(sizes, [max(m, 0.1) for m in megabytes]), 2),
-                "n_log_n": round(bound(sizes), 2),
-            }
-            stored["fits"][f"{method} {axis}"] = fit
-            stored |= {
-                "base": BASE,
-                "command": " ".join(["python", *sys.argv]),
-                "commit": commit(),
-                "date": date.today().isoformat(),
-                "machine": describe_machine(),
-                "threads": 1,
-                "versions": describe_versions(),
-            }
-            STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
-            print(f"{method:6} {axis:17} {fit}", flush=True)
+    if not arguments.page:
+        run([arguments.only] if arguments.only else list(METHODS), arguments.jobs)
+    write_page()
 
 
 if __name__ == "__main__":
