@@ -33,7 +33,7 @@ def either(request: pytest.FixtureRequest, known: Known) -> Known:
 def test_each_point_is_taken_off_its_own_list() -> None:
     ids = np.array([[0, 2, 1], [2, 1, 0], [0, 1, 3], [-1, -1, -1]], np.int32)
     cosines = np.float32([[1, 0.5, 0.2], [1, 0.9, 0.1], [0.9, 0.8, 0.7], [0, 0, 0]])
-    found, near = Near(ids, cosines).without_self()
+    found, near = Near(ids, cosines).without(np.arange(4))
     assert found.tolist() == [[2, 1], [2, 0], [0, 1], [-1, -1]]
     assert near.tolist() == np.float32([[0.5, 0.2], [1, 0.1], [0.9, 0.8], [0, 0]]).tolist()
 
@@ -65,6 +65,27 @@ def test_shortlists_by_hand() -> None:
     assert known.shortlist(near, 1)[0].indices.tolist() == [0]
     assert known.shortlist(near, 99)[0].indices.tolist() == [0, 1, 2]
     assert known.shortlist(near, 99)[2].indices.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("block", "most"), [(8, 8), (12, 18), (64, 30)])
+def test_shortlists_of_all_points_hold_few_neighbours_at_a_time(
+    either: Known, monkeypatch: pytest.MonkeyPatch, block: int, most: int
+) -> None:
+    """They are those of one search of all 30 points, made of searches of some."""
+    found = either.search(either.points, 6, "cpu").without(np.arange(30))
+    expected, searched = either.shortlist(found, 4), []
+    search = Known.search
+
+    def counted(self: Known, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        searched.append(X.shape[0])
+        return search(self, X, n_neighbors, device)
+
+    monkeypatch.setattr(module, "OWN_BLOCK", block)
+    monkeypatch.setattr(Known, "search", counted)
+    made = either.own_shortlists(5, 4, "cpu")
+    assert (sum(searched), max(searched)) == (30, most)
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
 
 
 def test_rows_are_searched_by_the_chosen_features(known: Known) -> None:

@@ -25,9 +25,9 @@ def label_signs(Y: sp.csr_matrix, shortlist: sp.csr_matrix) -> sp.csr_matrix:
         (np.full(shortlist.nnz, -1, np.int8), shortlist.indices, shortlist.indptr),
         shape=shortlist.shape,
     )
-    own = Y.astype(np.int8)
-    both = own.multiply(abs(negative))
-    signs = sp.csr_matrix((negative + own + both).T, dtype=np.int8)
+    signs = 2 * Y.astype(np.int8) + negative  # 2 alone, 1 where it is on the shortlist too
+    np.minimum(signs.data, 1, out=signs.data)
+    signs = sp.csr_matrix(signs.T)
     signs.sort_indices()
     return signs
 

@@ -22,7 +22,7 @@ from dxml.joint._ensemble import Ensemble, space_of, with_candidates
 from dxml.joint._held_out import Fold, HeldOut
 from dxml.joint._mixture import Mixture, default_mixture
 from dxml.joint._plan import PARTS, Plan
-from dxml.joint._points import FeatureSpace, Known, Near
+from dxml.joint._points import FeatureSpace, Known
 from dxml.joint._promises import Promises
 from dxml.joint._weighing import Attempt, Weighing, climb
 from dxml.joint.parts._vote import NEIGHBORS
@@ -81,17 +81,17 @@ def fit_ensemble(
     searched = _searched(X)
     known = Known(X, Y, tie_order, FeatureSpace(X, searched))
     n_candidates = n_candidates or n_candidates_for(plan)
-    data, near = Data(X, Y, None, texts, label_texts), None
+    data = Data(X, Y, None, texts, label_texts)
     if not plan.every_label:
-        wanted = max(n_candidates, options.n_negatives) + 1
+        wanted, negatives = max(n_candidates, options.n_negatives), options.n_negatives
         with progress.stage("neighbours"):
-            near = known.search(X, wanted, options.device).without_self()
-        data = replace(data, negatives=known.shortlist(near, options.n_negatives))
+            shortlists = known.own_shortlists(wanted, negatives, options.device)
+        data = replace(data, negatives=shortlists)
     task = Task(data, options, progress=progress)
     settings, mixture, start, held_out, promises = plan.parts, None, {}, None, None
     if folds:
-        held = [_trial(task, fold, known, near, n_candidates) for fold in folds]
-        choice = _choose(plan, held, n_candidates)
+        trials = [_trial(task, fold, known, n_candidates) for fold in folds]
+        choice = _choose(plan, trials, n_candidates)
         settings, mixture, start = choice.settings, choice.mixture, dict(choice.start)
         held_out, promises = choice.held_out, choice.promises
     parts = {name: PARTS[name].fit(task, own, start.get(name)) for name, own in settings.items()}
@@ -108,19 +108,20 @@ def _searched(X: sp.csr_matrix) -> Mask:
     return rare_features(X, min(0.1, COMMON_POINTS / max(X.shape[0], 1)))
 
 
-def _trial(task: Task, fold: Fold, known: Known, near: Near | None, n_candidates: int) -> Trial:
+def _trial(task: Task, fold: Fold, known: Known, n_candidates: int) -> Trial:
     """One fold. With shortlists, points held out by chance are searched among all points but
     themselves; otherwise among those that are learnt from."""
     own, device = replace(task, rows=~fold.held), task.options.device
     asked, texts = np.flatnonzero(fold.asked), task.data.texts
     X, Y = _as_seen(task.data.X, fold), task.data.Y[asked]
     texts = None if texts is None else texts.take(asked)
-    if near is not None and not fold.whole_groups:
+    shortlists = task.data.negatives is not None
+    if shortlists and not fold.whole_groups:
         found = known.search(X, n_candidates + 1, device).without(asked)
         return Trial(own, X, Y, known, found, texts=texts)
     learnt, labels = own.learnt
     fewer = replace(known, held=learnt, labels=labels)
-    if near is None:
+    if not shortlists:
         return Trial(own, X, Y, fewer, texts=texts)
     fewer = replace(fewer, space=FeatureSpace(learnt, _searched(task.data.X)))
     found = fewer.search(X, n_candidates, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from dxml.topk import moved, tie_order
 __all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
 
 BLOCK = 1024  # queries that are compared with all embedded points at a time
+OWN_BLOCK = 1 << 16  # training points whose own neighbours are held at a time
 JOINED = 4  # times the size of a run of points, up to which the run before it takes it in
 SHORTLIST_POWER = 2.0  # of the cosine, by which neighbours vote for what is on a shortlist
 
@@ -57,10 +59,6 @@ class Near(NamedTuple):
     def rows(self, which: Mask) -> Near:
         """Those of some queries."""
         return Near(self.ids[which], self.cosines[which])
-
-    def without_self(self) -> Near:
-        """Where the queries are the training points: each point taken off its own list."""
-        return self.without(np.arange(len(self.ids)))
 
     def without(self, points: npt.NDArray[np.int64]) -> Near:
         """A point taken off the list of each query.
@@ -367,6 +365,19 @@ class Known:
         if alone.any():
             found.indices[alone] = np.argsort(self.tie_order)[:size]
         return found.to_csr(self.n_labels)
+
+    def own_shortlists(self, n_neighbors: int, size: int, device: str) -> sp.csr_matrix:
+        """`shortlist` of every point, by its nearest points but itself.
+
+        Neighbours take many times the memory of what is on a shortlist, so those of some points
+        are found at a time.
+        """
+        points, n, found = self.points, self.n_rows, []
+        starts = range(0, max(n - OWN_BLOCK // 2, 1), OWN_BLOCK)  # the last block is not small
+        for start, stop in pairwise([*starts, n]):
+            near = self.search(points[start:stop], n_neighbors + 1, device)
+            found.append(self.shortlist(near.without(np.arange(start, stop)), size))
+        return found[0] if len(found) == 1 else sp.csr_matrix(sp.vstack(found, format="csr"))
 
     def add(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Known:
         """With more points; Y may have columns for new labels.

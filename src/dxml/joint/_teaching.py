@@ -150,8 +150,8 @@ def train_on(
     data = Data(known.points, known.labels)
     if any(PARTS[name].ladder for name in ensemble.parts):
         with progress.stage("neighbours"):
-            near = known.search(known.points, options.n_negatives + 1, options.device)
-        negatives = known.shortlist(near.without_self(), options.n_negatives)
+            count = options.n_negatives
+            negatives = known.own_shortlists(count, count, options.device)
         data = replace(data, negatives=negatives)
     task = Task(data, options, progress=progress)
     parts = {

@@ -23,8 +23,8 @@ KNOWN = 10  # of the 12 labels; the last two are new
 
 def shortlisted(known: Known, options: Options) -> Data:
     """The known points with their hard negatives, as training on has them."""
-    near = known.search(known.points, options.n_negatives + 1, "cpu").without_self()
-    return Data(known.points, known.labels, known.shortlist(near, options.n_negatives))
+    count = options.n_negatives
+    return Data(known.points, known.labels, known.own_shortlists(count, count, "cpu"))
 
 
 @pytest.fixture
