@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from dxml.joint._mixture import Mixture
 from dxml.joint._plan import PARTS, Plan, make_plan, shape_of
 from dxml.joint._points import tie_order_of
 from dxml.joint._weighing import Weighing
+from dxml.joint.parts._linear import LinearPart
+from dxml.joint.parts._trees import TreesPart
 from dxml.joint.parts.protocol import Data, Options, Part, Task
 from dxml.methods import load_model
 from dxml.progress import SILENT
@@ -224,6 +227,32 @@ def test_a_fit_does_not_change_the_part_it_goes_on_from(
     kind.fit(task, own, start)
     assert held(start) == before
     assert name != "linear" or before["duals"]
+
+
+def test_trees_of_a_trial_are_gone_when_the_last_head_is_trained(
+    small: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor do the trees of all points keep their multipliers, which no fit goes on from."""
+    grown: list[tuple[bool, weakref.ref[Part]]] = []
+    fit_trees, fit_head = TreesPart.fit, LinearPart.fit
+    left: list[tuple[int, int]] = []
+
+    def trees(task: Task, settings: Any, start: Part | None = None) -> TreesPart:
+        part = fit_trees(task, settings, start)
+        grown.append((task.rows is not None, weakref.ref(part)))
+        assert all((tree.duals is None) == (task.rows is None) for tree in part.trees)
+        return part
+
+    def head(task: Task, settings: Any, start: Part | None = None) -> LinearPart:
+        if task.rows is None:
+            alive = [trial for trial, part in grown if part() is not None]
+            left.append((alive.count(True), alive.count(False)))
+        return fit_head(task, settings, start)
+
+    monkeypatch.setattr(TreesPart, "fit", trees)
+    monkeypatch.setattr(LinearPart, "fit", head)
+    Joint(**NEAREST, n_trees=2, C=1.0).fit(small[0].X, small[0].Y)
+    assert len(grown) > 1 and left == [(0, 1)]
 
 
 def test_held_out_points_have_no_feature_that_only_they_have() -> None:

@@ -94,7 +94,10 @@ def fit_ensemble(
         choice = _choose(plan, trials, n_candidates)
         settings, mixture, start = choice.settings, choice.mixture, dict(choice.start)
         held_out, promises = choice.held_out, choice.promises
-    parts = {name: PARTS[name].fit(task, own, start.get(name)) for name, own in settings.items()}
+        del trials, choice  # a part of a trial goes when the last fit has gone on from it
+    parts = {
+        name: PARTS[name].fit(task, own, start.pop(name, None)) for name, own in settings.items()
+    }
     plan = Plan(plan.every_label, settings)
     known = replace(known, space=space_of(plan, parts, X, searched))
     if mixture is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -91,18 +91,18 @@ class TreesPart(Part):
         for number in range(settings["n_trees"]):
             rng = np.random.default_rng(options.seed(f"tree {number}"))
             known = before[number] if before else None
-            trees.append(
-                fit_tree(
-                    X,
-                    Y,
-                    grow_tree(X, Y, rng) if known is None else known.shape,
-                    rows=task.rows,
-                    duals=None if known is None else known.duals,
-                    seed=options.seed(f"tree {number} classifiers"),
-                    stage=f"label tree {number + 1}{task.note}",
-                    progress=task.progress,
-                )
+            tree = fit_tree(
+                X,
+                Y,
+                grow_tree(X, Y, rng) if known is None else known.shape,
+                rows=task.rows,
+                duals=None if known is None else known.duals,
+                seed=options.seed(f"tree {number} classifiers"),
+                stage=f"label tree {number + 1}{task.note}",
+                progress=task.progress,
             )
+            # No fit goes on from one of all points, and its multipliers are larger than its weights
+            trees.append(replace(tree, duals=None) if task.rows is None else tree)
         return cls(tuple(trees))
 
     @property
