@@ -13,7 +13,9 @@ one directory in ten, so that no directory stands on both sides. The index comes
 ``make --paths 300000`` takes about that many of the paths, all those of some packages.
 ``make --validation`` leaves the test directories out, and holds out one training directory in ten.
 ``--test 20000``, the default, is about how many test paths there are at most. ``measure`` adds a
-row to benchmarks/results/contents-paths.json: seconds, the most memory that the process held, P@k.
+row to benchmarks/results/contents-paths.json: seconds by the clock and of processors, how many
+processes wanted the machine (its load, before and after), the most memory that the process held
+and had of its own, P@k. ``--memory 10GB`` is a promise: arrays beyond it lie in files.
 All methods get the same words. The tagger's own commands work on the tables too:
 
     dxml train FOLDER/train.jsonl --text text --labels labels --model m
@@ -28,15 +30,21 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
+
+from dxml.progress import SILENT
+from own_memory import OwnMemory, own_bytes
 
 RESULTS = Path(__file__).parent / "results" / "contents-paths.json"
 OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -114,8 +122,25 @@ def make(
           f"{len(packages):,} packages to learn")  # fmt: skip
 
 
-def measure(folder: Path, method: str) -> dict[str, Any]:
+class Stages:
+    """Processors' seconds of each long step, told on standard error as it ends."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str, total: float | None = None, unit: str = "steps") -> Iterator[Any]:
+        start, clock = time.process_time(), time.perf_counter()
+        with SILENT.stage(name, total, unit) as stage:
+            yield stage
+        self.spent[name] = round(time.process_time() - start, 1)
+        took = f"{self.spent[name]:,.1f} s of processors, {time.perf_counter() - clock:,.1f} s"
+        print(f"{name}: {took}, {own_bytes(os.getpid()) / 1e9:.2f} GB", file=sys.stderr, flush=True)
+
+
+def measure(folder: Path, method: str, memory: str | None) -> dict[str, Any]:
     """Train, rank the test paths, score; one process measures one method."""
+    from dxml._core.memory import open_limit
     from dxml._core.threads import n_threads
     from dxml.bench._machine import (
         commit,
@@ -124,45 +149,82 @@ def measure(folder: Path, method: str) -> dict[str, Any]:
         machine_name,
         peak_bytes,
     )
-    from dxml.metrics import evaluate
-    from dxml.text import TextFeatures, read_table
 
-    train = read_table(folder / "train.jsonl", "text", "labels")
-    test = read_table(folder / "test.jsonl", "text", "labels")
-    assert train.labels is not None and test.labels is not None
-    names = sorted(set().union(*train.labels))
-    column = {name: place for place, name in enumerate(names)}
-    start = time.perf_counter()
-    features = TextFeatures()
-    X, Y = features.fit_transform(train.texts), carried(train.labels, column)
-    tests, truth = features.transform(test.texts), carried(test.labels, column)
-    prepared = time.perf_counter() - start
-    start = time.perf_counter()
-    ranking, trained = RANKERS[method](X, Y, tests)
-    spent = time.perf_counter() - start
-    scores = evaluate(truth, ranking)
-    return {
+    promise = f" --memory {memory}" if memory else ""
+    row: dict[str, Any] = {
         "method": method,
         "part": (folder / "part.txt").read_text(),
-        "train": len(train),
-        "test": len(test),
-        "test_of_unknown_packages": int((truth.getnnz(axis=1) == 0).sum()),
-        "features": X.shape[1],
-        "packages": len(names),
-        "seconds": {
-            "features": round(prepared, 1),
-            "train": round(trained, 1),
-            "predict": round(spent - trained, 1),
-        },
+        "commit": commit(),
+        "memory": memory,
+    }
+    load = [os.getloadavg()[0]]
+    with OwnMemory(os.getpid()) as own, open_limit(memory):
+        row |= scored(folder, method)
+    return row | {
         "peak_gb": round(peak_bytes() / 1e9, 2),
-        "scores": {f"P@{k}": round(scores[f"P@{k}"], 2) for k in (1, 3, 5)},
+        "own_gb": round(own.peak / 1e9, 2),
+        "load": [round(each, 1) for each in (*load, os.getloadavg()[0])],
         "threads": n_threads(),
         "machine": machine_name(describe_machine()),
         "versions": describe_versions(),
-        "commit": commit(),
         "date": date.today().isoformat(),
-        "command": f"python benchmarks/contents_paths.py measure FOLDER {method}",
+        "command": f"python benchmarks/contents_paths.py measure FOLDER {method}{promise}",
     }
+
+
+def scored(folder: Path, method: str) -> dict[str, Any]:
+    """Sizes, seconds by the clock and of processors, and P@k."""
+    from dxml.metrics import evaluate
+    from dxml.text import TextFeatures, read_table
+
+    watch, stages = Watch(), Stages()
+    with stages.stage("reading"):
+        train = read_table(folder / "train.jsonl", "text", "labels")
+        test = read_table(folder / "test.jsonl", "text", "labels")
+    assert train.labels is not None and test.labels is not None
+    names = sorted(set().union(*train.labels))
+    column = {name: place for place, name in enumerate(names)}
+    watch.lap("reading")
+    with stages.stage("features"):
+        features = TextFeatures()
+        X, Y = features.fit_transform(train.texts), carried(train.labels, column)
+        tests, truth = features.transform(test.texts), carried(test.labels, column)
+    del train, test, features  # strings take more than the matrices
+    watch.lap("features")
+    ranking = RANKERS[method](X, Y, tests, watch, stages)
+    watch.lap("predict")
+    scores = evaluate(truth, ranking)
+    return {
+        "train": X.shape[0],
+        "test": tests.shape[0],
+        "test_of_unknown_packages": int((truth.getnnz(axis=1) == 0).sum()),
+        "features": X.shape[1],
+        "packages": len(names),
+        "seconds": watch.seconds,
+        "cpu_seconds": watch.cpu_seconds,
+        "stages_cpu_seconds": stages.spent,
+        "scores": {f"P@{k}": round(scores[f"P@{k}"], 2) for k in (1, 3, 5)},
+    }
+
+
+class Watch:
+    """Seconds by the clock and of processors, from lap to lap."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.cpu_seconds: dict[str, float] = {}
+        self.skip()
+
+    def skip(self) -> None:
+        """Count from now on."""
+        self._since = time.perf_counter(), time.process_time()
+
+    def lap(self, name: str) -> None:
+        """What went since the last one was for this."""
+        clock, cpu = self._since
+        self.skip()
+        self.seconds[name] = round(self._since[0] - clock, 1)
+        self.cpu_seconds[name] = round(self._since[1] - cpu, 1)
 
 
 def carried(labels: Iterable[Iterable[str]], column: dict[str, int]) -> Any:
@@ -177,40 +239,42 @@ def carried(labels: Iterable[Iterable[str]], column: dict[str, int]) -> Any:
 
 
 def rank_with(method: str, **given: Any) -> Any:
-    def rank(X: Any, Y: Any, tests: Any) -> Any:
+    def rank(X: Any, Y: Any, tests: Any, watch: Watch, stages: Stages) -> Any:
         from dxml.methods import method_class
 
-        start = time.perf_counter()
         cls = method_class(method)
         settings = {"device": "cpu"} if "device" in cls().get_params() else {}
-        settings |= given
-        model = cls(**settings).fit(X, Y)
-        trained = time.perf_counter() - start
-        return model.predict_topk(tests, 5), trained
+        model = cls(**settings, **given).fit(X, Y, progress=stages)
+        watch.lap("train")
+        return model.predict_topk(tests, 5)
 
     return rank
 
 
-def rank_with_omikuji(X: Any, Y: Any, tests: Any) -> Any:
+def rank_with_omikuji(X: Any, Y: Any, tests: Any, watch: Watch, stages: Stages) -> Any:
     import numpy as np
     import omikuji
 
+    from dxml._core.threads import n_threads
     from dxml.data import Dataset, write
     from dxml.topk import TopK
 
+    n = tests.shape[0]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "train.txt"
         write(Dataset(X, Y), file)
-        start = time.perf_counter()
-        model = omikuji.Model.train_on_data(str(file), omikuji.Model.default_hyper_param())
-        trained = time.perf_counter() - start
-    ids, scores = np.full((tests.shape[0], 5), -1, np.int32), np.zeros((tests.shape[0], 5))
-    for i in range(tests.shape[0]):
+        del X, Y
+        watch.skip()
+        chosen = omikuji.Model.default_hyper_param()
+        model = omikuji.Model.train_on_data(str(file), chosen, n_threads=n_threads())
+        watch.lap("train")
+    ids, scores = np.full((n, 5), -1, np.int32), np.zeros((n, 5), np.float32)
+    for i in range(n):
         row = slice(tests.indptr[i], tests.indptr[i + 1])
         pairs = list(zip(tests.indices[row].tolist(), tests.data[row].tolist(), strict=True))
         for place, (label, score) in enumerate(model.predict(pairs, top_k=5)[:5]):
             ids[i, place], scores[i, place] = label, score
-    return TopK(ids, scores.astype(np.float32)), trained
+    return TopK(ids, scores)
 
 
 RANKERS = {
@@ -233,12 +297,13 @@ def main() -> None:
     measured = commands.add_parser("measure")
     measured.add_argument("folder", type=Path)
     measured.add_argument("method", choices=sorted(RANKERS))
+    measured.add_argument("--memory", help="what the process may have, such as 10GB")
     given = parser.parse_args()
     if given.command == "make":
         part = "validation" if given.validation else "test"
         make(given.folder, given.lists, given.paths, given.test, part)
         return
-    row = measure(given.folder, given.method)
+    row = measure(given.folder, given.method, given.memory)
     rows = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else []
     key = ("method", "part", "train")
     rows = [old for old in rows if [old.get(name) for name in key] != [row[name] for name in key]]

@@ -57,7 +57,9 @@ SOURCES = {
         "deep-experiments/speed.txt",
     ),
     "docs/guide/annif.md": ("annif-beside.json",),
-    "docs/guide/large.md": ("large-twins.jsonl", "memory.json", "scale.json"),
+    "docs/guide/large.md": (
+        *("large-twins.jsonl", "memory.json", "scale.json", "contents-paths.json"),
+    ),
     "docs/guide/tagging.md": ("teaching.json", "teaching-choices.json", "suggest-next.json"),
     "docs/guide/cluster.md": ("ray-scaling.json", "cluster-plan.json"),
     "docs/reliability.md": ("checkpoints.json", "soak.json"),
