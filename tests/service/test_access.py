@@ -289,10 +289,27 @@ def test_a_host_that_is_no_name_is_a_bad_request(model: Path, host: str) -> None
             assert answer.json()["error"]["type"] == "bad_request"
 
 
-def test_two_hosts_are_a_bad_request(model: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("Host", "localhost", "evil.org"),
+        ("Origin", "http://localhost", "http://evil.org"),
+        ("Sec-Fetch-Site", "same-origin", "cross-site"),
+        ("Authorization", "Bearer one", "Bearer two"),
+        ("Content-Type", "application/json", "text/plain"),
+    ],
+)
+def test_what_decides_may_not_stand_twice(model: Path, name: str, first: str, second: str) -> None:
+    """A proxy before the service may have read the other one."""
     with client_of(model) as client:
-        both = [(b"host", b"localhost"), (b"host", b"evil.org")]
-        assert client.get("/health", headers=both).status_code == 400
+        both = [(name.lower().encode(), value.encode()) for value in (first, second)]
+        if name != "Host":
+            both.append((b"host", b"localhost"))
+        for answer in (client.get("/health", headers=both), client.post("/reload", headers=both)):
+            assert answer.status_code == 400
+            assert (
+                answer.json()["error"]["message"] == f"the header {name!r} stands more than once."
+            )
 
 
 def test_changes_are_sent_as_json(model: Path) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -35,6 +36,16 @@ class Impatient(Connection):
         self.lost.append(time.monotonic())
 
 
+class Patient(Connection):
+    head_seconds = PATIENCE
+    head_bytes = 1 << 19
+    said: ClassVar[list[bytes]] = []
+
+    def _hang_up(self, said: bytes) -> None:
+        super()._hang_up(said)
+        self.said.append(said)
+
+
 LARGE = 8 << 20  # bytes; more than the sockets of both sides hold
 left: list[str] = []  # paths of answers that were sent, or could not be
 
@@ -57,12 +68,20 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     left.append(scope["path"])
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+@contextmanager
+def serving(http: type[Connection]) -> Iterator[int]:
+    """The port of a server with such connections."""
     listening = socket.socket()  # of no protocol by its number, as uvicorn makes it for workers
     listening.bind(("127.0.0.1", 0))
     listening.listen()  # who comes before the server has started waits
-    config = uvicorn.Config(app, http=Impatient, lifespan="off", log_level="error", ws="none")
+    config = uvicorn.Config(
+        app,
+        http=http,
+        lifespan="off",
+        log_level="error",
+        ws="none",
+        h11_max_incomplete_event_size=1 << 30,  # as httptools, which sets no limit
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -70,6 +89,12 @@ def port() -> Iterator[int]:
     server.should_exit = True
     thread.join(20)
     listening.close()
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with serving(Impatient) as number:
+        yield number
 
 
 def answer(port: int, *parts: bytes) -> bytes:
@@ -88,6 +113,20 @@ def answer(port: int, *parts: bytes) -> bytes:
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\nX-A: b\r\n"])
 def test_a_head_that_does_not_come_is_given_up(port: int, sent: bytes) -> None:
     assert answer(port, sent).startswith(TOO_LATE)
+
+
+@pytest.mark.parametrize("line", [b"X-A: " + b"a" * (1 << 20), b"X-A: a\r\n" * (1 << 17)])
+def test_a_head_without_end_is_given_up(line: bytes) -> None:
+    """Whatever is read of it is kept in memory until it is complete."""
+    Patient.said.clear()
+    with (
+        serving(Patient) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client,
+    ):
+        with suppress(BrokenPipeError, ConnectionResetError):  # it hangs up before all was sent
+            client.sendall(b"GET /short HTTP/1.1\r\nHost: a\r\n" + line)
+        wait_until(lambda: Patient.said)
+    assert Patient.said[0].startswith(b"HTTP/1.1 431 ")
 
 
 def test_the_next_head_has_its_time_too(port: int) -> None:

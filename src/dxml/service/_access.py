@@ -40,6 +40,7 @@ ANY = "*"  # allows every name
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 _PASSED_ON = frozenset({"forwarded", "via", "x-real-ip"})  # and x-forwarded-…
+_ONCE = ("Host", "Origin", "Sec-Fetch-Site", "Authorization", "Content-Type")
 _NO_TOKEN = "this needs the header 'Authorization: Bearer …'."
 _WRONG_TOKEN = "this token is not known: it is wrong, or was revoked."
 
@@ -185,7 +186,7 @@ def _foreign(headers: Mapping[str, str]) -> bool:
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
     origin, host = headers.get("origin"), headers.get("host", "").lower()
-    return origin is not None and origin.lower().partition("://")[2] != host
+    return origin is not None and (not host or origin.lower().partition("://")[2] != host)
 
 
 def _why_unknown(headers: Mapping[str, str]) -> str:
@@ -241,6 +242,13 @@ def _is_open(path: str) -> bool:
     return path in OPEN or path.startswith("/page/")
 
 
+def _check_once(names: Sequence[bytes]) -> None:
+    """Refuse a request with two headers of a name that decides: another may read the other one."""
+    for name in _ONCE:
+        if names.count(name.lower().encode()) > 1:
+            raise ServiceError("bad_request", f"the header {name!r} stands more than once.")
+
+
 class HostCheck:
     """ASGI middleware: refuses requests that are addressed to a name that is not the service's.
 
@@ -256,9 +264,10 @@ class HostCheck:
         self.names = {name.lower() for name in names}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Check the header ``Host``, then pass the request on."""
+        """Check ``Host``, and that what decides stands once, then pass the request on."""
         try:
             if scope["type"] == "http":
+                _check_once([name for name, _ in scope["headers"]])
                 self._check([value for name, value in scope["headers"] if name == b"host"])
         except ServiceError as error:
             await refuse(send, error.type, error.message)
@@ -266,8 +275,6 @@ class HostCheck:
         await self.app(scope, receive, send)
 
     def _check(self, given: list[bytes]) -> None:
-        if len(given) > 1:
-            raise ServiceError("bad_request", "the header 'Host' stands more than once.")
         name = host_name(given[0].decode("latin-1")) if given else ""
         if not (self.any or is_loopback(name) or name in self.names):
             raise ServiceError(

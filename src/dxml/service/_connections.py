@@ -1,8 +1,9 @@
-"""Connections of the server: heads must come in time, and answers leave at once and are read.
+"""Connections of the server: heads must come in time and be short, answers leave and are read.
 
 Uvicorn closes connections that are idle between requests, but sets no time limit for the first
 head of a connection, nor for the rest of a head that was begun, nor for a client to read its
-answer. It drops the answer to a client that has closed its own half of the connection.
+answer. With httptools it takes heads of any length. It drops the answer to a client that has closed
+its own half of the connection.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 __all__ = ["Connection"]
 
+_TOO_LONG = b"HTTP/1.1 431 Headers Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichever is installed
-    """Uvicorn's connection with a time limit for the head of a request."""
+    """Uvicorn's connection with limits for the head of a request."""
 
     head_seconds: ClassVar[float] = 10.0
     """From the first byte of a head to its last, and from a connection's start to its first."""
@@ -27,6 +29,10 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
     read_seconds: ClassVar[float] = 60.0
     """For a client to read so much of an answer that the rest can be sent."""
 
+    head_bytes: ClassVar[int] = 1 << 18
+    """Of a head that is not complete. httptools, where it is installed, takes any number."""
+
+    _come = 0  # bytes of a head that is not complete
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
@@ -44,9 +50,14 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
+            self._come = 0
             self._stop_waiting()
-        elif self._deadline is None and (before is None or before.response_complete):
-            self._wait()
+        elif before is None or before.response_complete:
+            self._come += len(data)
+            if self._come > self.head_bytes:
+                self._hang_up(_TOO_LONG)
+            elif self._deadline is None:
+                self._wait()
 
     def eof_received(self) -> bool:
         """The client sends no more; a request that came completely is answered all the same."""
@@ -88,6 +99,9 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
 
     def _give_up(self) -> None:
         self._deadline = None
+        self._hang_up(_TOO_LATE)
+
+    def _hang_up(self, said: bytes) -> None:
         if not self.transport.is_closing():
-            self.transport.write(_TOO_LATE)
+            self.transport.write(said)
             self.transport.close()
