@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 
-from dxml._core import sparse
+from dxml._core import long_rows
+from dxml._core.long_rows import LongRows
 from dxml._core.scaling import fit_scaler
 from dxml._core.sparse import canonical
 from dxml._core.threads import threads
@@ -171,12 +172,14 @@ def test_indices_of_64_bits_all_the_way(
     method: str, fitted: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As 2³¹ stored values have them: here few values do, and are not made shorter."""
-    monkeypatch.setattr(sparse, "LONG", 0)
+    expected = fitted(method).predict_topk(DATA.X, 3)
+    monkeypatch.setattr(long_rows, "LONG", 0)
     X, Y = DATA.X.copy(), DATA.Y.copy()
     for part in (X, Y):
         part.indices, part.indptr = part.indices.astype(np.int64), part.indptr.astype(np.int64)
-        assert canonical(part).indices.dtype == np.int64
-    expected, long = fitted(method).predict_topk(DATA.X, 3), fresh(method).fit(X, Y)
+        assert isinstance(canonical(part), LongRows)
+        assert canonical(part).indptr.dtype == np.int64
+    long = fresh(method).fit(X, Y)
     assert same(long.predict_topk(X, 3), expected)
     assert same(load_model(long.save(tmp_path)).predict_topk(X, 3), expected)
 

@@ -93,7 +93,8 @@ class TopK:
         order = np.argsort(self.indices, axis=1)
         labels = np.take_along_axis(self.indices, order, axis=1)
         kept = labels >= 0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1), dtype=np.int64)])
+        indptr = indptr.astype(np.int32) if kept.size < 2**31 else indptr
         scores = np.take_along_axis(self.scores, order, axis=1)
         return plain_csr(scores[kept], labels[kept], indptr, (len(self), n_labels))
 

@@ -185,3 +185,21 @@ def test_groups_that_are_none() -> None:
         check_groups(["a", "b"], 3)
     with pytest.raises(DataFormatError, match="one group, 'a': there is no other to hold out"):
         check_groups(["a", "a"], 2)
+
+
+@pytest.mark.parametrize("wide", [2**31, 2**31 + 10])
+def test_more_columns_than_ids_of_32_bits_are_refused(wide: int) -> None:
+    """The last ids became negative, and compiled code reads what stands there."""
+    matrix = sp.csr_matrix(([1.0, 1.0], ([0, 1], [wide - 1, 3])), shape=(2, wide))
+    with pytest.raises(DataFormatError, match=f"X may have 2,147,483,647 columns, got {wide:,}"):
+        check_features(matrix)
+    with pytest.raises(DataFormatError, match=f"Y may have 2,147,483,647 columns, got {wide:,}"):
+        check_labels(matrix)
+    with pytest.raises(DataFormatError, match=f"Y may have 2,147,483,647 columns, got {wide:,}"):
+        check_labels([[wide - 1], [3]])
+    assert check_labels([[2**31 - 2], [3]])[0].indices.tolist() == [2**31 - 2, 3]
+
+
+def test_an_id_that_no_number_of_64_bits_holds_is_refused() -> None:
+    with pytest.raises(DataFormatError, match="Y may have 2,147,483,647 columns"):
+        check_labels([[2**70], [3]])

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core import long_rows
 from dxml._core.sparse import plain_csr
 
 __all__ = ["Precision", "pack", "pack_sparse", "precision_of", "unpack", "unpack_sparse"]
@@ -96,7 +97,7 @@ def unpack_sparse(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sp.csr_m
 def _csr(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: Any
 ) -> sp.csr_matrix:
-    """Over these arrays, without a look at them where their types agree."""
-    if indptr.dtype == indices.dtype:
+    """Over these arrays, without a look at them where their types agree, or they are long."""
+    if indptr.dtype == indices.dtype or len(indices) >= long_rows.LONG:
         return plain_csr(data, indices, indptr, shape)
     return sp.csr_matrix((data, indices, indptr), shape=shape)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import plain_csr, row_squares, runs_of_rows
 
 __all__ = ["FeatureScaler", "Scaling", "ScalingChoice", "fit_scaler", "is_dense", "to_length_one"]
 
@@ -38,18 +38,28 @@ def is_dense(X: sp.csr_matrix | npt.NDArray[Any]) -> bool:
 
 def to_length_one(X: sp.csr_matrix) -> sp.csr_matrix:
     """Each row divided by its length; zero rows stay zero."""
-    lengths, squares = np.diff(X.indptr), np.zeros(X.shape[0])
-    filled = lengths > 0
-    starts = X.indptr[:-1][filled]
-    if len(starts):
-        squares[filled] = np.add.reduceat(np.square(X.data, dtype=np.float64), starts)
+    squares = row_squares(X)
     scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+    values = np.empty(len(X.indices), dtype=np.result_type(X.data, np.float32))
+    for rows in runs_of_rows(X.indptr):
+        own = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        lengths = np.diff(X.indptr[rows.start : rows.stop + 1])
+        values[own] = _times(X.data[own], scale[rows], lengths)
+    return plain_csr(values, X.indices, X.indptr, X.shape)
+
+
+def _times(
+    data: npt.NDArray[np.float32], scale: npt.NDArray[np.float64], lengths: npt.NDArray[Any]
+) -> npt.NDArray[np.float32]:
+    """The values of rows of these lengths, each times what its row has in `scale`."""
     tiny = scale > np.finfo(np.float32).max  # rows of denormal numbers
-    values = X.data * np.repeat(np.where(tiny, 0, scale).astype(np.float32), lengths)
+    values: npt.NDArray[np.float32] = data * np.repeat(
+        np.where(tiny, 0, scale).astype(np.float32), lengths
+    )
     if tiny.any():
         own = np.repeat(tiny, lengths)
-        values[own] = X.data[own] * np.repeat(scale, lengths)[own]
-    return plain_csr(values, X.indices, X.indptr, X.shape)
+        values[own] = data[own] * np.repeat(scale, lengths)[own]
+    return values
 
 
 def _standardised(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from functools import lru_cache
 from threading import Lock
@@ -11,23 +12,28 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core import long_rows
 from dxml._core.compiled import compiled, prange
 
 __all__ = [
     "append_rows",
     "canonical",
+    "column_counts",
+    "column_squares",
     "emptied",
     "indicator",
     "only_values",
     "plain_csr",
     "ranges",
+    "row_squares",
+    "runs_of_rows",
     "sparse_product",
     "stack_rows",
     "stored",
     "widened",
 ]
 
-LONG = 2**31  # stored values of a matrix, from which on int32 cannot say where a row begins
+BLOCK = 1 << 24  # stored values that are looked at at a time
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
 
 
@@ -37,8 +43,11 @@ def plain_csr(
     """A CSR matrix over these arrays, which are neither copied nor checked.
 
     scipy's constructor takes 30 µs for its checks, and ranking one point needs about six matrices.
-    Copying a cached empty matrix of the same shape takes 8 µs.
+    Copying a cached empty matrix of the same shape takes 8 µs. From 2³¹ stored values on it is one
+    of `dxml._core.long_rows`.
     """
+    if len(indices) >= long_rows.LONG:
+        return long_rows.LongRows.over(data, indices, indptr, shape)
     rows, columns = shape
     matrix = copy(_kept(rows, columns)) if rows <= MAX_CACHED_ROWS else _empty(rows, columns)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
@@ -94,15 +103,60 @@ def ranges(
     return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
 
+def runs_of_rows(indptr: npt.NDArray[np.integer[Any]]) -> Iterator[slice]:
+    """Rows that follow each other, of about `BLOCK` stored values together; one row at least."""
+    start, last = 0, len(indptr) - 1
+    while start < last:
+        stop = int(np.searchsorted(indptr, indptr[start] + np.int64(BLOCK), side="right")) - 1
+        stop = min(max(stop, start + 1), last)
+        yield slice(start, stop)
+        start = stop
+
+
+def row_squares(X: sp.csr_matrix) -> npt.NDArray[np.float64]:
+    """The sum of each row's squares."""
+    squares = np.zeros(X.shape[0])
+    for rows in runs_of_rows(X.indptr):
+        starts = X.indptr[rows.start : rows.stop + 1]
+        filled = np.flatnonzero(np.diff(starts))
+        if len(filled):
+            values = np.square(X.data[starts[0] : starts[-1]], dtype=np.float64)
+            squares[rows.start + filled] = np.add.reduceat(values, starts[filled] - starts[0])
+    return squares
+
+
+def column_counts(X: sp.csr_matrix) -> npt.NDArray[np.int64]:
+    """Stored values of each column."""
+    counts = np.zeros(X.shape[1], dtype=np.int64)
+    for at in range(0, len(X.indices), BLOCK):
+        counts += np.bincount(X.indices[at : at + BLOCK], minlength=X.shape[1])
+    return counts
+
+
+def column_squares(X: sp.csr_matrix) -> npt.NDArray[np.float64]:
+    """The sum of each column's squares, added up in the order of the rows."""
+    if len(X.indices) <= BLOCK:
+        squares = X.data.astype(np.float64) ** 2
+        return np.asarray(np.bincount(X.indices, squares, X.shape[1]), dtype=np.float64)
+    sums = np.zeros(X.shape[1])
+    for at in range(0, len(X.indices), BLOCK):
+        part = slice(at, at + BLOCK)
+        np.add.at(sums, X.indices[part], X.data[part].astype(np.float64) ** 2)
+    return sums
+
+
 def canonical(matrix: sp.csr_matrix) -> sp.csr_matrix:
     """Sorted, summed, without stored zeros, int32 ids; copied only where something must change."""
+    if matrix.nnz >= long_rows.LONG:
+        indices = matrix.indices[: matrix.nnz].astype(np.int32, copy=False)
+        matrix = plain_csr(matrix.data[: matrix.nnz], indices, matrix.indptr, matrix.shape)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     if not matrix.data.all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    if matrix.indices.dtype != np.int32 and matrix.nnz < LONG:
+    if matrix.indices.dtype != np.int32:
         parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
         matrix = sp.csr_matrix(parts, shape=matrix.shape)
     return matrix
@@ -186,7 +240,7 @@ def append_rows(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
     """
     columns = second.shape[1]
     size, rows = first.nnz + second.nnz, first.shape[0] + second.shape[0]
-    if size >= LONG or first.data.dtype != second.data.dtype:
+    if size >= long_rows.LONG or first.data.dtype != second.data.dtype:
         return stack_rows(widened(first, columns), second)
     room: _Room | None = getattr(first, "_room", None)
     if room is not None:

@@ -34,6 +34,7 @@ __all__ = [
     "is_zeros_and_ones",
 ]
 
+MOST_COLUMNS = 2**31 - 1
 BLOCK = 1 << 22  # values that are looked at at a time
 _NUMBERS = "buif"  # dtype kinds: bool, unsigned, int, float
 
@@ -70,6 +71,7 @@ def check_features(
         raise DataFormatError(
             f"Found array with 0 feature(s) (shape={given.shape}) while a minimum of 1 is required."
         )
+    _check_width("X", given.shape[1])
     _check_places("X", given)
     with np.errstate(over="ignore"):
         matrix = sp.csr_matrix(given, dtype=np.float32)
@@ -147,6 +149,7 @@ def check_labels(
             f"Y must be a 0/1 matrix of shape (points, labels) or a list of label lists, "
             f"got an array of {Y.ndim} dimension(s)."
         )
+    _check_width("Y", Y.shape[1])
     _check_places("Y", Y)
     matrix = sp.csr_matrix(Y)
     if matrix.dtype != bool:
@@ -274,9 +277,10 @@ def _from_lists(
     flat = [label for row in lists for label in row]
     names: npt.NDArray[Any] | None = None
     if _are_ids(flat):
+        if flat and min(flat) < 0:
+            raise DataFormatError(f"label ids must not be negative, got {min(flat)}.")
+        _check_width("Y", int(max(flat, default=-1)) + 1)
         columns = np.asarray(flat, dtype=np.int64)
-        if len(columns) and columns.min() < 0:
-            raise DataFormatError(f"label ids must not be negative, got {columns.min()}.")
         width = max(n_labels or 0, int(columns.max()) + 1 if len(columns) else 0)
     else:
         names, columns = np.unique(np.asarray(flat), return_inverse=True)
@@ -312,6 +316,15 @@ def is_zeros_and_ones(rows: Any, least: int = 3) -> bool:
         and all(len(row) == width for row in rows)
         and all(isinstance(x, Real | np.bool_) and x in (0, 1) for row in rows for x in row)
     )
+
+
+def _check_width(name: str, columns: int) -> None:
+    """Refuse more columns than ids of 32 bits have numbers for; the last ones would be negative."""
+    if columns > MOST_COLUMNS:
+        raise DataFormatError(
+            f"{name} may have {MOST_COLUMNS:,} columns, got {columns:,}. "
+            "Leave out columns that nothing has."
+        )
 
 
 def _check_places(name: str, matrix: Any) -> None:

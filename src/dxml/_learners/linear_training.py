@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from dxml._core.blocks import BLOCK_BYTES, cut, run_blocks, spread
 from dxml._core.compiled import compiled, prange
 from dxml._core.random_numba import seeded
-from dxml._core.sparse import plain_csr, stored
+from dxml._core.sparse import plain_csr, runs_of_rows, stored
 from dxml._core.stages import remembered
 from dxml._core.storage import pack_csr
 from dxml._core.threads import n_threads
@@ -116,7 +116,7 @@ def _fit(
     duals = np.zeros(signs.nnz, np.float32) if duals is None else duals.copy()
     n_labels, n_features = signs.shape[0], X.shape[1]
     known = sp.csr_matrix((n_labels, n_features), dtype=np.float32) if start is None else start
-    squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float32).ravel()
+    squares = _squares(X)
     use = np.ones(X.shape[0], dtype=bool) if rows is None else rows
     sizes = _weights_at_most(X.indptr, signs.indptr, signs.indices, n_features)
     sizes = np.minimum(sizes + np.diff(known.indptr), n_features)
@@ -140,6 +140,15 @@ def _fit(
     weights = sp.csr_matrix(sp.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
     weights.sort_indices()
     return LinearHead(weights), duals
+
+
+def _squares(X: sp.csr_matrix) -> Floats:
+    """The squared length of each row."""
+    found = np.zeros(X.shape[0], dtype=np.float32)
+    for run in runs_of_rows(X.indptr):
+        rows = X[run]
+        found[run] = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float32).ravel()
+    return found
 
 
 class _Settings(NamedTuple):

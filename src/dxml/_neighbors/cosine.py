@@ -18,9 +18,17 @@ import scipy.sparse as sp
 
 from dxml._core.blocks import cut_rows, run_blocks
 from dxml._core.compiled import compiled, prange, spare
+from dxml._core.long_rows import by_column
 from dxml._core.packed import NO_SCALE, as_bits, value_at
 from dxml._core.scaling import FeatureScaler, is_dense
-from dxml._core.sparse import only_values, ranges, stored
+from dxml._core.sparse import (
+    column_counts,
+    column_squares,
+    only_values,
+    ranges,
+    row_squares,
+    stored,
+)
 from dxml._core.threads import n_threads
 from dxml._neighbors.index import PartitionedIndex
 from dxml._neighbors.selection import select_largest, select_reached
@@ -111,8 +119,8 @@ class Columns:
     @classmethod
     def of(cls, points: sp.csr_matrix) -> Columns:
         """Those of rows of any length."""
-        columns = points.tocsc()
-        return cls(columns.indptr, columns.indices, columns.data, unit_scale(points))
+        values, rows, starts = by_column(points)
+        return cls(starts, rows, values, unit_scale(points))
 
     @property
     def n(self) -> int:
@@ -305,10 +313,7 @@ def cosine_weights(ids: Ids, cosines: Floats, power: float) -> Floats:
 
 def unit_scale(X: sp.csr_matrix) -> Floats:
     """What each row is to be multiplied by to be of length 1; 0 for rows of nothing."""
-    squares = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
-    if len(filled):
-        squares[filled] = np.add.reduceat(X.data.astype(np.float64) ** 2, X.indptr[filled])
+    squares = row_squares(X)
     scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
     return scale.astype(np.float32)
 
@@ -320,7 +325,7 @@ def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
 
 def only_features(X: sp.csr_matrix, kept: npt.NDArray[np.bool_]) -> sp.csr_matrix:
     """X with all features but the `kept` ones set to zero; the number of columns stays the same."""
-    return only_values(X, kept[X.indices])
+    return X if kept.all() else only_values(X, kept[X.indices])
 
 
 def rare_features(
@@ -334,8 +339,8 @@ def rare_features(
     array([False,  True,  True])
     """
     n = max(X.shape[0], 1)
-    found = np.bincount(X.indices, minlength=X.shape[1]) / n
-    weight = np.bincount(X.indices, weights=X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+    found = column_counts(X) / n
+    weight = column_squares(X)
     while share < 1 and weight[found <= share].sum() < kept_weight * weight.sum():
         share *= 2
     return np.asarray(found <= share)

@@ -94,7 +94,8 @@ class KNN(Classifier):
         self.scaler_ = fit_scaler(X, self.scaling)
         points = unit_rows(self.scaler_.transform(X))
         useful = (np.diff(Y.indptr) > 0) & (np.diff(points.indptr) > 0)
-        self.points_, self.train_labels_ = points[useful], Y[useful]
+        kept = (points, Y) if useful.all() else (points[useful], Y[useful])
+        self.points_, self.train_labels_ = kept
         self.n_neighbors_ = self.n_neighbors or self._choose(progress)
         self.neighbours_ = Neighbours(self.points_)
 

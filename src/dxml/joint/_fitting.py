@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.scaling import to_length_one
-from dxml._core.sparse import plain_csr
+from dxml._core.sparse import column_counts, plain_csr
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
@@ -137,8 +137,7 @@ def _as_seen(X: sp.csr_matrix, fold: Fold) -> sp.csr_matrix:
     A new point's are not known either, and make its row no longer.
     """
     held, asked = X[fold.held], X[fold.asked]
-    counts = [np.bincount(rows.indices, minlength=X.shape[1]) for rows in (X, held)]
-    kept = (counts[0] > counts[1])[asked.indices]
+    kept = (column_counts(X) > column_counts(held))[asked.indices]
     if kept.all():
         return asked
     ends = np.concatenate([[0], np.cumsum(kept)])[asked.indptr].astype(asked.indptr.dtype)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml._core.long_rows import by_column
 from dxml._core.packed import NO_SCALE, as_bits
 from dxml._core.precision import Precision, pack_sparse, precision_of, unpack_sparse
 from dxml._core.sparse import plain_csr
@@ -51,12 +52,12 @@ class StoredPoints:
         rows = pack_sparse(NAME, points, precision)
         values = rows[f"{NAME}.data"]
         bits = plain_csr(as_bits(values), points.indices, points.indptr, points.shape)
-        columns = bits.tocsc()
-        ids = columns.indices.astype(np.uint16) if points.shape[0] <= 1 << 16 else columns.indices
+        turned, own_rows, starts = by_column(bits)
+        ids = own_rows.astype(np.uint16) if points.shape[0] <= 1 << 16 else own_rows
         arrays = {
-            f"{NAME}.indptr": columns.indptr,
+            f"{NAME}.indptr": starts,
             f"{NAME}.indices": ids,
-            f"{NAME}.data": columns.data.view(values.dtype),
+            f"{NAME}.data": turned.view(values.dtype),
         }
         arrays[f"{NAME}.unit"] = unit_scale(only_features(unpack_sparse(NAME, rows), searched))
         if f"{NAME}.scale" in rows:
@@ -91,11 +92,11 @@ class StoredPoints:
         data = self.arrays[f"{NAME}.data"]
         ids = np.asarray(self.arrays[f"{NAME}.indices"], dtype=np.int32)
         arrays = as_bits(data), ids, self.arrays[f"{NAME}.indptr"]
-        rows = plain_csr(*arrays, self.shape[::-1]).T.tocsr()
+        turned, features, starts = by_column(plain_csr(*arrays, self.shape[::-1]))
         packed = {
-            f"{NAME}.indptr": rows.indptr,
-            f"{NAME}.indices": rows.indices,
-            f"{NAME}.data": rows.data.view(data.dtype),
+            f"{NAME}.indptr": starts,
+            f"{NAME}.indices": features,
+            f"{NAME}.data": turned.view(data.dtype),
             f"{NAME}.shape": np.asarray(self.shape),
         }
         if f"{NAME}.scale" in self.arrays:
