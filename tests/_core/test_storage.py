@@ -272,6 +272,43 @@ def test_a_config_that_is_too_long_is_not_parsed(
         read_config(tmp_path)
 
 
+@pytest.mark.parametrize("piece", [b"[],", b'{"a":{}},', b'"ab",', b"1.5,"])
+def test_a_config_of_too_many_values_is_not_parsed(
+    tmp_path: Path, piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three bytes each may become an object of seventy."""
+    write_folder(tmp_path / "m", {"method": "m"}, {"x": np.zeros(3)})
+    path = tmp_path / "m" / "config.json"
+    text = b'{"format": 4, "a": [' + piece * (_storage.MOST_VALUES // 2 + 1) + b"0" + b"], "
+    path.write_bytes(text + b'"b": [' + b"0," * (_storage.MOST_VALUES // 2) + b"0]}")
+    monkeypatch.setattr(_storage.json, "loads", lambda text: pytest.fail("it was parsed"))
+    with pytest.raises(ModelFormatError, match=r"config\.json: has more than 8,388,608 values"):
+        read_folder(tmp_path / "m")
+
+
+def test_names_that_hold_brackets_and_commas_are_one_value_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_storage, "MOST_VALUES", 100)
+    names = ['[a, {b}, "c"] \\' * 10] * 50
+    write_folder(tmp_path / "m", {"method": "m", "names": names}, {})
+    assert read_config(tmp_path / "m")["names"] == names
+
+
+def test_what_could_not_be_read_again_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "m", {"method": "m"}, {"x": np.zeros(3)})
+    before = sorted(path.name for path in (tmp_path / "m").iterdir())
+    monkeypatch.setattr(_storage, "LONGEST_CONFIG", 2_000)
+    with pytest.raises(ModelFormatError, match="longer than 0 MB. Give labels and features short"):
+        write_folder(tmp_path / "m", {"method": "m", "names": ["a" * 100] * 100}, {})
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == before
+    monkeypatch.setattr("dxml._core.tensors.LONGEST_HEADER", 20)
+    with pytest.raises(ModelFormatError, match="a model of 1 arrays is too much for a folder"):
+        write_folder(tmp_path / "m", {"method": "m"}, {"a": np.zeros(1, np.float32)})
+
+
 def test_every_changed_bit_of_a_config_is_found(tmp_path: Path) -> None:
     """But where it is no JSON any more, or the format is another number: those are found first."""
     write_folder(tmp_path, {"note": "words"}, ARRAYS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -210,3 +212,69 @@ def test_a_kill_at_any_moment_leaves_all_readable(folder: Path, what: str, made:
         assert state(copy)[0] == 7
         assert not list(copy.rglob("*.partial"))
     assert found == {3, made}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder of somebody's, to which a model folder from elsewhere may have links."""
+    (tmp_path / "own" / "0001").mkdir(parents=True)
+    (tmp_path / "own" / "pictures").mkdir()
+    (tmp_path / "own" / "pictures" / "one.png").write_text("a picture")
+    (tmp_path / "own" / "letter.txt").write_text("a letter")
+    (tmp_path / "own" / "0001" / "notes.txt").write_text("notes")
+    return tmp_path / "own"
+
+
+def _all(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+def test_a_link_in_place_of_the_versions_is_refused(folder: Path, elsewhere: Path) -> None:
+    """What is no version there would be removed: all that somebody has."""
+    before = _all(elsewhere)
+    (folder / "versions").symlink_to(elsewhere)
+    with pytest.raises(ModelFormatError, match="versions: is a link"):
+        step(folder, 2)
+    with pytest.raises(ModelFormatError, match="versions: is a link"):
+        list_versions(folder)
+    assert _all(elsewhere) == before and read_config(folder)["n"] == 1
+
+
+def test_a_link_in_place_of_a_version_is_not_followed(folder: Path, elsewhere: Path) -> None:
+    step(folder, 2)
+    before = _all(elsewhere)
+    (folder / "versions" / "0007").symlink_to(elsewhere / "0001")
+    (folder / "versions" / "0008").symlink_to(elsewhere / "pictures")
+    assert [version.number for version in list_versions(folder)] == [1]
+    step(folder, 3)
+    assert _all(elsewhere) == before
+    assert [version.number for version in list_versions(folder)] == [1, 2]
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "long"])
+def test_a_record_that_is_no_file_or_never_ends_is_refused(folder: Path, what: str) -> None:
+    step(folder, 2)
+    record = folder / "versions" / "0001" / "version.json"
+    kept = record.with_name("kept")
+    record.rename(kept)
+    if what == "link":
+        record.symlink_to(kept)
+    elif what == "pipe":
+        os.mkfifo(record)
+    else:
+        record.write_bytes(b" " * (versions.LONGEST_RECORD + 1) + kept.read_bytes())
+    with pytest.raises(ModelFormatError, match=r"version.json: is (a link|no file)|longer than"):
+        list_versions(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../own.safetensors", "/tmp/own.safetensors", "config.json"]
+)
+def test_a_record_that_names_other_files_is_refused(folder: Path, name: str) -> None:
+    step(folder, 2)
+    record = folder / "versions" / "0001" / "version.json"
+    content = json.loads(record.read_text("utf-8"))
+    content["arrays"]["own"] = name
+    record.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(ModelFormatError, match="the version is damaged .*names no file of arrays"):
+        restore_version(folder, 1)

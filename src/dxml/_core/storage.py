@@ -34,6 +34,7 @@ import scipy.sparse as sp
 from dxml._core.arrays import HELP, Arrays
 from dxml._core.checked import is_marked, mark_of
 from dxml._core.files import naming
+from dxml._core.json_values import count_values
 from dxml._core.locking import LOCK, folder_lock
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError
@@ -41,11 +42,13 @@ from dxml.exceptions import ModelFormatError
 __all__ = [
     "CONFIG",
     "FORMAT",
+    "arrays_file",
     "is_unfinished",
     "on_disk",
     "pack_csr",
     "read_config",
     "read_folder",
+    "regular_file",
     "verify_folder",
     "write_folder",
 ]
@@ -55,7 +58,8 @@ FORMAT = 6
 Each past number keeps a folder under tests/models that must go on loading."""
 
 CONFIG = "config.json"
-LONGEST_CONFIG = 1 << 29  # bytes; it holds the labels' names
+LONGEST_CONFIG = 1 << 28  # bytes; it holds the labels' names: 80 bytes each of three million
+MOST_VALUES = 1 << 23  # of the config; a name is one
 _ARRAYS = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
 _STALE = ("arrays-*.safetensors", "*.partial", ".tmp??????")
 """What saves leave behind when they are killed; the last is what older versions left."""
@@ -79,9 +83,10 @@ def _write(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, npt.NDA
     name = f"arrays-{secrets.token_hex(6)}.safetensors"
     with on_disk(folder / name) as file:
         written = write_tensors(file, arrays)
-    described = {"format": FORMAT, **config, "arrays": {"file": name, **written}}
+        text = sealed({"format": FORMAT, **config, "arrays": {"file": name, **written}})
+        _check_size(folder / CONFIG, text, "Give labels and features shorter names, or none.")
     with on_disk(folder / CONFIG) as file:
-        file.write(sealed(described))
+        file.write(text)
     for pattern in _STALE:
         for stale in folder.glob(pattern):
             if stale.name != name:
@@ -145,9 +150,9 @@ def _open_arrays(folder: Path) -> tuple[dict[str, Any], BufferedReader, Path]:
     """The config, and the file that it names; once open, that may be replaced."""
     config = read_config(folder)
     while True:
-        path = folder / _arrays_file(folder, config)
+        path = folder / arrays_file(folder, config)
         try:
-            return config, _regular(path), path
+            return config, regular_file(path), path
         except FileNotFoundError:
             before, config = config, read_config(folder)
         if config["arrays"] == before["arrays"]:
@@ -207,15 +212,14 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """The config of a saved model, checked but for what only its method knows."""
     path = Path(folder) / CONFIG
     try:
-        with _regular(path) as file:
+        with regular_file(path) as file:
             text = file.read(LONGEST_CONFIG + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise ModelFormatError(
             f"{folder}: no model here ({CONFIG} is missing). "
             "Give the folder that `dxml train --model` or save() wrote."
         ) from None
-    if len(text) > LONGEST_CONFIG:
-        raise ModelFormatError(f"{path}: longer than {LONGEST_CONFIG >> 20} MB. {HELP}")
+    _check_size(path, text, HELP)
     try:
         config = json.loads(text.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -232,6 +236,14 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     return dict(config)
 
 
+def _check_size(path: Path, text: bytes, help: str) -> None:
+    """Refuse a config that no model has: parsed it would take many times its bytes."""
+    if len(text) > LONGEST_CONFIG:
+        raise ModelFormatError(f"{path}: longer than {LONGEST_CONFIG >> 20} MB. {help}")
+    if count_values(text, MOST_VALUES) > MOST_VALUES:
+        raise ModelFormatError(f"{path}: has more than {MOST_VALUES:,} values. {help}")
+
+
 def _check_seal(path: Path, text: bytes, config: Mapping[str, Any]) -> None:
     """Refuse a config that was changed; one without any SHA-256 comes from an older version."""
     arrays = config.get("arrays")
@@ -246,7 +258,7 @@ def _check_seal(path: Path, text: bytes, config: Mapping[str, Any]) -> None:
         )
 
 
-def _arrays_file(folder: Path, config: Mapping[str, Any]) -> str:
+def arrays_file(folder: Path, config: Mapping[str, Any]) -> str:
     """The name of the arrays' file; a config says its size too, and perhaps its checksums."""
     entry = config.get("arrays")
     good = (
@@ -265,7 +277,7 @@ def _arrays_file(folder: Path, config: Mapping[str, Any]) -> str:
     return str(config["arrays"]["file"])
 
 
-def _regular(path: Path) -> BufferedReader:
+def regular_file(path: Path) -> BufferedReader:
     """An open file that is one: a link may lead out of the folder, and a pipe never ends."""
     if path.is_symlink():
         raise ModelFormatError(f"{path}: is a link. Copy the file itself into the folder.")

@@ -34,7 +34,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "U8": np.uint8,
     "BOOL": np.bool_,
 }
-LONGEST_HEADER = 100_000_000  # bytes, as the safetensors package has it
+LONGEST_HEADER = 1 << 24  # bytes, of some 100,000 arrays; parsed it takes many times as much
 BLOCK = 1 << 24  # bytes written at a time
 BLOCK_READ = 1 << 20  # bytes read at a time for a checksum
 
@@ -53,6 +53,8 @@ def write_tensors(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> dic
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    if len(text) > LONGEST_HEADER:
+        raise ModelFormatError(f"a model of {len(arrays):,} arrays is too much for a folder.")
     start = len(text).to_bytes(8, "little") + text
     digest, check = hashlib.sha256(start), zlib.crc32(start)
     file.write(start)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -31,7 +32,15 @@ import numpy.typing as npt
 from dxml._core.card import CARD, write_card
 from dxml._core.files import remove_folder, replace_text
 from dxml._core.locking import folder_lock
-from dxml._core.storage import CONFIG, on_disk, read_config, write_folder
+from dxml._core.storage import (
+    CONFIG,
+    LONGEST_CONFIG,
+    arrays_file,
+    on_disk,
+    read_config,
+    regular_file,
+    write_folder,
+)
 from dxml._core.tensors import map_tensors, write_tensors
 from dxml.exceptions import ModelFormatError, ParameterError
 
@@ -39,6 +48,8 @@ __all__ = ["KEPT", "Version", "keeping", "list_versions", "restore_version"]
 
 VERSIONS = "versions"
 RECORD = "version.json"
+LONGEST_RECORD = 1 << 24  # bytes; it names each array once
+_FILES = re.compile(r"(arrays|rest)-[0-9a-f]{12}\.safetensors")
 KEPT = 5
 """Versions that are kept by default."""
 
@@ -113,7 +124,8 @@ def restore_version(folder: str | Path, number: int, most: int = KEPT) -> None:
         version = _find(folder, number)
         config, arrays = _read(version)
         card = version / CARD
-        text = card.read_text("utf-8", "replace") if card.is_file() else ""
+        own = card.is_file() and not card.is_symlink()
+        text = card.read_text("utf-8", "replace") if own else ""
         with keeping(folder, f"restored version {number}", most):
             write_folder(folder, config, arrays)
         if text:
@@ -122,30 +134,39 @@ def restore_version(folder: str | Path, number: int, most: int = KEPT) -> None:
 
 def _find(folder: Path, number: int) -> Path:
     path = folder / VERSIONS / f"{number:04d}"
-    if not (path / RECORD).is_file():
+    if path not in _folders(folder) or not (path / RECORD).is_file():
         known = ", ".join(str(int(each.name)) for each in _folders(folder)) or "none"
         raise ParameterError(f"{folder}: there is no version {number}. Kept are: {known}.")
     return path
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders of all versions, oldest first."""
+    """The folders of all versions, oldest first; a link may lead to anybody's files."""
+    if (folder / VERSIONS).is_symlink():
+        raise ModelFormatError(f"{folder / VERSIONS}: is a link. Remove it.")
     found = (folder / VERSIONS).glob("[0-9]*")
-    return sorted((path for path in found if path.name.isdigit()), key=lambda path: int(path.name))
+    own = (path for path in found if path.name.isdecimal() and not path.is_symlink())
+    return sorted(own, key=lambda path: int(path.name))
 
 
 def _arrays_file(folder: Path) -> str:
-    return str(read_config(folder)["arrays"]["file"])
+    return arrays_file(folder, read_config(folder))
 
 
 def _record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads((path / RECORD).read_text("utf-8"))
-        return {
-            "time": float(record["time"]),
-            "note": str(record["note"]),
-            "arrays": {str(name): str(file) for name, file in record["arrays"].items()},
-        }
+        with regular_file(path / RECORD) as file:
+            text = file.read(LONGEST_RECORD + 1)
+        if len(text) > LONGEST_RECORD:
+            raise ValueError(f"{RECORD} is longer than {LONGEST_RECORD >> 20} MB")
+        record = json.loads(text)
+        arrays = {str(name): str(file) for name, file in record["arrays"].items()}
+        for name in arrays.values():
+            if not _FILES.fullmatch(name):
+                raise ValueError(f"{name!r:.80} names no file of arrays")
+        return {"time": float(record["time"]), "note": str(record["note"]), "arrays": arrays}
+    except ModelFormatError:
+        raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFormatError(f"{path}: the version is damaged ({error}). Remove it.") from error
 
@@ -175,19 +196,23 @@ def _clean(folder: Path) -> None:
             _remove(path)
     kept = _folders(folder)
     for path in (folder / VERSIONS).glob("*"):
-        if path.is_dir() and path not in kept:
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.is_file():
+        if path.is_symlink() or path.is_file():
             path.unlink()
+        elif path.is_dir() and path not in kept:
+            shutil.rmtree(path, ignore_errors=True)
     for version in kept:
         known = {CARD, CONFIG, RECORD, *_record(version)["arrays"].values()}
         for path in version.iterdir():
-            if path.name not in known:
+            if path.name not in known and (path.is_symlink() or not path.is_dir()):
                 path.unlink()
 
 
 def _config(path: Path) -> bytes:
-    return (path / CONFIG).read_bytes() if (path / CONFIG).is_file() else str(path).encode()
+    try:
+        with regular_file(path / CONFIG) as file:
+            return file.read(LONGEST_CONFIG)
+    except (OSError, ModelFormatError):
+        return str(path).encode()
 
 
 def _remove(version: Path) -> None:
@@ -210,7 +235,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _tensors(path: Path) -> Named:
-    with path.open("rb") as file:
+    with regular_file(path) as file:
         return map_tensors(file, path)
 
 

@@ -34,6 +34,7 @@ FORMAT = 2
 SHORT = 2**31 - 1  # stored values of a matrix, up to which int32 says where a row begins
 MOST = 2**48  # stored values
 KINDS = {"indptr": np.int64, "indices": np.int32, "data": np.float32}
+LONGEST_HEADER = 10_000  # bytes
 BLOCK = 1 << 20  # numbers that are made shorter at a time
 Sizes = dict[str, int]
 
@@ -118,7 +119,11 @@ def read_mapped(folder: str | Path, name: str | None = None) -> Dataset:
     """The data set, its arrays in the files; they are checked in one pass, and must not change."""
     folder = Path(folder)
     try:
-        header = json.loads((folder / HEADER).read_text("utf-8"))
+        with (folder / HEADER).open("rb") as file:
+            text = file.read(LONGEST_HEADER + 1)
+        if len(text) > LONGEST_HEADER:
+            raise ValueError(f"{HEADER} is longer than {LONGEST_HEADER:,} bytes")
+        header = json.loads(text)
         if whole(header, "format", 1) > FORMAT:
             raise DataFormatError(f"{folder}: was written by a newer dxml. Upgrade this one.")
         points = whole(header, "points")

@@ -13,12 +13,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from dxml._core.json_values import count_values
 from dxml.service._errors import STATUS, ServiceError, body
 from dxml.tagging._journal import Share
 
-__all__ = ["LARGE", "BodyLimit", "Limits", "count_values", "refuse"]
+__all__ = ["LARGE", "BodyLimit", "Limits", "refuse"]
 
 LARGE = 1 << 16  # bytes; larger bodies are checked and parsed in another thread
 
@@ -180,25 +179,6 @@ class Limits:
                 raise ServiceError(
                     "too_large", f"{what} may have {self.name_chars:,} characters: {name[:40]}…"
                 )
-
-
-def count_values(body: bytes, enough: int = 0) -> int:
-    """Values in JSON text, lists and objects included; a bound where they are `enough` at most.
-
-    Each comes after a comma or an opening bracket that is in no string, so that an empty list or
-    object counts twice.
-
-    >>> count_values(b'{"a": ["x, [y]", 1, 2]}'), count_values(b"[]"), count_values(b"7")
-    (5, 2, 1)
-    """
-    most = 1 + sum(body.count(mark) for mark in (b",", b"[", b"{"))  # also those in strings
-    if most <= enough:
-        return most
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    codes = np.frombuffer(plain, dtype=np.uint8)
-    outside = np.cumsum(codes == ord('"'), dtype=np.uint8) % 2 == 0
-    marks = (codes == ord(",")) | (codes == ord("[")) | (codes == ord("{"))
-    return 1 + int(np.count_nonzero(marks & outside))
 
 
 class BodyLimit:
