@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,43 @@ def test_a_journal_that_nobody_closes_is_closed_when_it_goes(tmp_path: Path) -> 
     gc.collect()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
+
+
+def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
+    """A folder from elsewhere may have one in the journal's place: tables would be made there."""
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE own (x)")
+    connection.close()
+    before = other.read_bytes()
+    (tmp_path / "link.sqlite").symlink_to(other)
+    (tmp_path / "dangling.sqlite").symlink_to(tmp_path / "made.sqlite")
+    os.mkfifo(tmp_path / "pipe.sqlite")
+    for name in ("link", "dangling", "pipe"):
+        with pytest.raises(ModelFormatError, match=f"{name}.sqlite: is a link, or no file"):
+            Journal(tmp_path / f"{name}.sqlite")
+    assert other.read_bytes() == before and not (tmp_path / "made.sqlite").exists()
+
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        f"ALTER TABLE identity RENAME TO kept; CREATE VIEW identity AS SELECT ({ENDLESS}) AS name",
+        "CREATE TRIGGER gone AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
+    ],
+)
+def test_views_and_triggers_are_refused(tmp_path: Path, more: str) -> None:
+    """One may never end, and another remove each lesson once it is acknowledged."""
+    journal = Journal(tmp_path / "j.sqlite")
+    [(table,)] = journal._connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%content%'"
+    )
+    journal.close()
+    connection = sqlite3.connect(tmp_path / "j.sqlite")
+    connection.executescript(more.replace("entry", table))
+    connection.close()
+    with pytest.raises(ModelFormatError, match="has a view or trigger"):
+        Journal(tmp_path / "j.sqlite")

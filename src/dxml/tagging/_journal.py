@@ -99,6 +99,8 @@ class Journal:
             ) from error
 
     def _open(self) -> None:
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise ModelFormatError(f"{self.path}: is a link, or no file. Remove it.")
         self._connection = sqlite3.connect(
             self.path, timeout=30, check_same_thread=False, isolation_level=None
         )
@@ -112,6 +114,13 @@ class Journal:
 
     def _prepare(self) -> None:
         """Check the version, and make what is missing."""
+        self._connection.execute("PRAGMA trusted_schema=OFF")
+        more = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+        if (found := self._connection.execute(more).fetchone()) is not None:
+            raise ModelFormatError(
+                f"{self.path}: has a view or trigger, {found[0]!r:.80}, that no dxml makes: it may "
+                "never end, or change what is written. Remove the file, or make it anew."
+            )
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         [version] = self._connection.execute("PRAGMA user_version").fetchone()
