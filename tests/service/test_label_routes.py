@@ -70,7 +70,12 @@ def test_a_change_of_labels_can_be_taken_back(client: TestClient) -> None:
         ("merge", {"labels": ["Roads", "No"], "into": "x"}, 404, "there is no label 'No'."),
         ("delete", {"labels": ["No"]}, 404, "there is no label 'No'."),
         ("rename", {"old": "Roads", "new": "Music"}, 409, "there is a label 'Music' already. "),
-        ("merge", {"labels": ["Roads"], "into": "Roads"}, 409, "'Roads' is one label."),
+        (
+            "merge",
+            {"labels": ["Roads"], "into": "Roads"},
+            409,
+            "'Roads' is one label. Name several, or use /labels/rename.",
+        ),
         ("rename", {"old": "Roads", "new": ""}, 422, "a label must have a character at least."),
         ("delete", {"labels": []}, 422, "labels: "),
         ("delete", {"labels": ["Roads"], "into": "x"}, 422, "into: "),

@@ -128,6 +128,9 @@ def _change(engine: Engine, how: Change, labels: Sequence[str], into: str | None
     if how == "rename" and into in known and into not in labels:
         message = f"there is a label {into!r} already. Use /labels/merge to make one of both."
         raise ServiceError("conflict", message)
+    if how == "merge" and len({*labels, *({into} & known)}) == 1:
+        message = f"{labels[0]!r} is one label. Name several, or use /labels/rename."
+        raise ServiceError("conflict", message)
     try:
         engine.relabel(how, list(dict.fromkeys(labels)), into)
     except DxmlError as error:

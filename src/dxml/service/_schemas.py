@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic_core import PydanticCustomError
 
 from dxml.topk import default_top
 
@@ -36,14 +37,31 @@ def _writable(text: str) -> str:
     return text
 
 
+def _number(value: object) -> object:
+    """Refuse true and "5" where a number is meant; pydantic would take them for 1 and 5."""
+    if isinstance(value, bool | str):
+        raise PydanticCustomError("number", "a number is needed, without quotation marks.")
+    return value
+
+
+def _truth(value: object) -> object:
+    """Refuse "yes" and 1 where true or false is meant."""
+    if not isinstance(value, bool):
+        raise PydanticCustomError("truth", "true or false is needed, without quotation marks.")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[FiniteFloat, BeforeValidator(_number)]
 Text = Annotated[str, AfterValidator(_writable)]
 Texts = Annotated[list[Text], Field(fail_fast=True)]  # one error is enough to refuse it
-Column = Annotated[int, Field(ge=0)]
+Column = Annotated[Whole, Field(ge=0)]
+Key = Annotated[int, Field(ge=0)]  # a column that is a field of an object, so in quotation marks
 PointId = Annotated[
     str, Path(description="The id of a text, taught or of the training data.", examples=["a"])
 ]
-Pairs = Annotated[list[tuple[Column, FiniteFloat]], Field(fail_fast=True)]
-Features = dict[Column, FiniteFloat] | Pairs
+Pairs = Annotated[list[tuple[Column, Real]], Field(fail_fast=True)]
+Features = dict[Key, Real] | Pairs
 
 
 class _Request(BaseModel):
@@ -63,16 +81,16 @@ class PredictRequest(_Request):
         description="A point as {column: value} or [[column, value], …], or a list of points; "
         "for models that were trained on features.",
     )
-    top: int | None = Field(
+    top: Whole | None = Field(
         None,
         ge=1,
         description="Labels a text, at most; 5 by default, or 50 with a threshold and no "
         "explanations.",
     )
-    threshold: FiniteFloat | None = Field(
+    threshold: Real | None = Field(
         None, ge=0, le=1, description="Only labels of at least this probability."
     )
-    explain: bool = Field(False, description="Also say why.")
+    explain: Annotated[bool, BeforeValidator(_truth)] = Field(False, description="Also say why.")
 
     @property
     def depth(self) -> int:
