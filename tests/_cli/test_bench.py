@@ -48,10 +48,11 @@ def test_run_score_and_report(tmp_path: Path) -> None:
     assert len(log) == 3 and "split 2 knn" in json.loads(log[-1])["run"]
     summary = json.loads((results / "tiny.json").read_text("utf-8"))
     (results / "tiny.json").unlink()
-    run("score", file, "--results", results)
+    assert run("score", file, "--results", results, "--quiet") == ""
     assert json.loads((results / "tiny.json").read_text("utf-8")) == summary
     output = tmp_path / "page"
-    run("report", "--results", results, "--output", output, "--no-plots", "--experiment", "tiny")
+    drawn = ("--output", output, "--no-plots", "--experiment", "tiny")
+    assert run("report", "--results", results, *drawn, "-q") == ""
     assert "A tiny one." in (output / "benchmarks.md").read_text("utf-8")
 
 

@@ -148,14 +148,15 @@ def _duration(seconds: float) -> str:
 
 
 @app.command()
-def score(experiment: str = EXPERIMENT, results: Path = RESULTS) -> None:
+def score(experiment: str = EXPERIMENT, results: Path = RESULTS, quiet: bool = QUIET) -> None:
     """Score and sum up the stored runs; nothing is run."""
     from dxml.bench._results import Store
     from dxml.bench._spec import find_experiment
     from dxml.bench._summary import write_summary
 
     path = write_summary(find_experiment(experiment), Store(results))
-    typer.echo(f"wrote {path}")
+    if not quiet:
+        typer.echo(f"wrote {path}")
 
 
 @app.command()
@@ -168,6 +169,7 @@ def report(
         None, "--experiment", metavar="NAME", help="Only this one."
     ),
     plots: bool = typer.Option(True, "--plots/--no-plots", help="Draw the figures as well."),
+    quiet: bool = QUIET,
 ) -> None:
     """Write benchmarks.md and its figures from the stored summaries."""
     from dxml._cli._output import check_folder
@@ -175,7 +177,8 @@ def report(
 
     check_folder(output)
     page = write_report(results, output, experiment=experiment, with_plots=plots)
-    typer.echo(f"wrote {page}")
+    if not quiet:
+        typer.echo(f"wrote {page}")
 
 
 @app.command("list")
