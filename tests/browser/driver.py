@@ -39,7 +39,7 @@ FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-r
  --disable-default-apps --disable-extensions --disable-dev-shm-usage --hide-scrollbars
  --force-color-profile=srgb""".split()
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-_PATIENCE = 20.0  # seconds until what is waited for is missed
+_PATIENCE = 120.0  # seconds until what is waited for is missed; loops may be compiled first
 
 
 def missing_programs() -> str | None:
