@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from dxml._cli._counted import counted
+from dxml._core.counted import counted
 
 __all__ = ["CompilingNotice"]
 

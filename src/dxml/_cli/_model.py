@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml._cli._counted import counted
+from dxml._core.counted import counted
 from dxml.exceptions import ModelFormatError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dxml._cli._counted import counted
 from dxml._cli._default import DefaultGroup
 from dxml._cli._model import check_tagger, load_tagger
 from dxml._cli._options import MODEL, QUIET
 from dxml._cli.versions import KEEP
+from dxml._core.counted import counted
 
 if TYPE_CHECKING:
     from dxml.service._served import Change

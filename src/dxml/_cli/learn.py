@@ -9,6 +9,7 @@ import typer
 from dxml._cli._options import MODEL, QUIET
 from dxml._cli._tables import ENCODING, ID, LABELS, SEPARATOR, SKIP, TEXT, Reading, outside
 from dxml._cli.versions import KEEP
+from dxml._core.counted import counted
 
 __all__ = ["learn"]
 
@@ -101,10 +102,10 @@ def learn(
                 with progress.stage("learn"):
                     tagger.learn(table.texts, table.labels or (), ids=table.ids)
                 fresh = len(set(tagger.labels_) - before)
-                said.append(f"learnt {_counted(len(table), 'text')}, {_new_labels(fresh)}")
+                said.append(f"learnt {counted(len(table), 'text')}, {_new_labels(fresh)}")
                 warnings += outside(tagger.thesaurus, table.labels or (), "the vocabulary")
                 if mute := len(tagger.without_words(table.texts)):
-                    warnings.append(f"{_counted(mute, 'text')} without a word changed nothing")
+                    warnings.append(f"{counted(mute, 'text')} without a word changed nothing")
             if forget:
                 said.append(f"forgot {len(forget):,}")
             if catch_up:
@@ -122,12 +123,8 @@ def learn(
         if not quiet:
             seconds = time.perf_counter() - start
             typer.echo(
-                f"{'; '.join(said)}: {_counted(len(tagger.ids_), 'text')} known, in {seconds:.1f} s"
+                f"{'; '.join(said)}: {counted(len(tagger.ids_), 'text')} known, in {seconds:.1f} s"
             )
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _new_labels(n: int) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dxml._cli._counted import counted
 from dxml._cli._options import DATA, MEMORY, MODEL, QUIET, RAY, SPLIT, parse_assignments
 from dxml._cli._tables import (
     ENCODING,
@@ -32,6 +31,7 @@ from dxml._cli._tables import (
 )
 from dxml._cli._target import Target
 from dxml._cli.versions import KEEP
+from dxml._core.counted import counted
 from dxml.exceptions import ParameterError
 
 if TYPE_CHECKING:

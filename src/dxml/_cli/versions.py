@@ -56,8 +56,8 @@ def restore(
     with the restored one. Lessons that it does not have are applied to it again,
     by the service and dxml learn --journal; dxml lessons undo takes one back.
     """
-    from dxml._cli._counted import counted
     from dxml._cli._model import pending_lessons
+    from dxml._core.counted import counted
     from dxml._core.locking import folder_lock
     from dxml._core.versions import list_versions, restore_version
     from dxml.exceptions import ParameterError

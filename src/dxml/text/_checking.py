@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from dxml._core.counted import counted
 from dxml.progress import SILENT, Progress
 from dxml.text._languages import UNKNOWN, count_languages
 from dxml.text._near_duplicates import near_duplicates
@@ -91,13 +92,13 @@ class Overlap:
 
     def lines(self, name: str) -> Iterator[str]:
         """In words."""
-        yield f"{name}: {_counted(self.rows, 'row')}, {_counted(self.labels, 'label')}"
+        yield f"{name}: {counted(self.rows, 'row')}, {counted(self.labels, 'label')}"
         if self.same or self.nearly:
-            told = f"{_counted(self.same, 'text')} of {name} {_is(self.same)} a training text too"
+            told = f"{counted(self.same, 'text')} of {name} {_is(self.same)} a training text too"
             yield told + (f", {self.nearly:,} more nearly" if self.nearly else "")
         if self.unknown_labels:
             has = "has" if self.unknown_labels == 1 else "have"
-            yield f"{_counted(self.unknown_labels, 'label')} of {name} {has} no training text"
+            yield f"{counted(self.unknown_labels, 'label')} of {name} {has} no training text"
 
 
 @dataclass(frozen=True)
@@ -155,25 +156,25 @@ class TableCheck:
         """What was found, in words; `named` names rows and tells also what is as it should be."""
         carried = [n for n in self.labels_a_text if n]
         mean = f", {sum(carried) / len(carried):.2g} a text" if carried else ""
-        yield f"{_counted(self.rows, 'row')}, {_counted(len(self.label_counts), 'label')}{mean}"
+        yield f"{counted(self.rows, 'row')}, {counted(len(self.label_counts), 'label')}{mean}"
         if self.skipped:
-            yield f"{_counted(self.skipped, 'bad row')} left out"
+            yield f"{counted(self.skipped, 'bad row')} left out"
         yield from self._empty(named)
         if self.repeated:
             n = len(self.repeated)
-            told = f"{_counted(n, 'text')} repeat{'s' if n == 1 else ''} another"
+            told = f"{counted(n, 'text')} repeat{'s' if n == 1 else ''} another"
             told += f", {self.other_labels:,} of them with other labels" * bool(self.other_labels)
             yield told + self._which(self.repeated, named)
         if self.nearly:
             n = len(self.nearly)
-            told = f"{_counted(n, 'text')} {_is(n)} nearly the same as another"
+            told = f"{counted(n, 'text')} {_is(n)} nearly the same as another"
             yield told + self._which(self.nearly, named)
         yield from self._alone(named)
         if self.separator is not None:
             yield str(self.separator)
         if self.once:
             are = "is" if self.once == 1 else "are"
-            yield f"{_counted(self.once, 'label')} {are} carried by a single text"
+            yield f"{counted(self.once, 'label')} {are} carried by a single text"
         if sum(share for name, share in self.languages.items() if name != UNKNOWN) > 0:
             main, *others = [name for name in self.languages if name != UNKNOWN]
             mixed = [name for name in others if self.languages[name] >= MIXED]
@@ -202,7 +203,7 @@ class TableCheck:
         for places, what in ((self.no_text, "no text"), (self.no_labels, "no labels")):
             if places:
                 has = "has" if len(places) == 1 else "have"
-                yield f"{_counted(len(places), 'row')} {has} {what}{self._which(places, named)}"
+                yield f"{counted(len(places), 'row')} {has} {what}{self._which(places, named)}"
 
     def _alone(self, named: bool) -> Iterator[str]:
         n = len(self.lonely)
@@ -360,10 +361,6 @@ def _overlap(
     same = {place for place, own in enumerate(words) if own and own in known}
     names = set().union(*(test.labels or ()))
     return Overlap(len(test), len(same), len(among - same), len(names), len(names - counts.keys()))
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _is(n: int) -> str:
