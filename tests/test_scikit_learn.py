@@ -15,6 +15,12 @@ import pytest
 import sklearn.exceptions
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_blobs
+from sklearn.metrics import (
+    average_precision_score,
+    get_scorer,
+    make_scorer,
+    roc_auc_score,
+)
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import (
@@ -117,6 +123,35 @@ def test_scorers_that_rank(method: str, planted: Dataset) -> None:
                 cheap(method), planted.X, Y, scoring=scoring, cv=2, error_score="raise"
             )
             assert scores.min() > least + 0.1
+
+
+@pytest.mark.parametrize("name", ["joint", "knn"])
+def test_exactly_two_labels_are_not_taken_for_one_of_two_classes(
+    name: str, planted: Dataset
+) -> None:
+    """By hand: the mean over the two columns, each scored by itself."""
+    X, Y = planted.X, planted.Y.toarray().astype(int)[:, :2]
+    model = cheap(name).fit(X[:160], Y[:160])
+    found = model.decision_function(X[160:])
+    for scoring, score in (
+        ("average_precision", average_precision_score),
+        ("roc_auc", roc_auc_score),
+    ):
+        by_hand = np.mean([score(Y[160:, column], found[:, column]) for column in (0, 1)])
+        assert get_scorer(scoring)(model, X[160:], Y[160:]) == pytest.approx(by_hand)
+
+
+def test_of_two_names_a_scorer_is_told_which_counts() -> None:
+    X, y = make_blobs(60, centers=2, random_state=0)
+    names = np.where(y == 1, "yes", "no")
+    scorer = make_scorer(
+        average_precision_score, response_method="decision_function", pos_label="yes"
+    )
+    assert cross_val_score(cheap("knn"), X, names, scoring=scorer, cv=2).min() > 0.9
+    other = make_scorer(
+        average_precision_score, response_method="decision_function", pos_label="no"
+    )
+    assert cross_val_score(cheap("knn"), X, names, scoring=other, cv=2).min() > 0.9
 
 
 def test_not_fitted_is_the_error_of_both() -> None:
