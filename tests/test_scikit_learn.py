@@ -142,7 +142,7 @@ def test_exactly_two_labels_are_not_taken_for_one_of_two_classes(
 
 
 def test_of_two_names_a_scorer_is_told_which_counts() -> None:
-    X, y = make_blobs(60, centers=2, random_state=0)
+    X, y = make_blobs(60, centers=[[9, 0], [0, 9]], random_state=0)
     names = np.where(y == 1, "yes", "no")
     scorer = make_scorer(
         average_precision_score, response_method="decision_function", pos_label="yes"

@@ -36,8 +36,8 @@ def every(selector: str) -> str:
     return f"[...document.querySelectorAll({selector!r})]"
 
 
-def change(page: Browser, selector: str, value: int) -> None:
-    """Set a number or a slider as a person's hand does."""
+def change(page: Browser, selector: str, value: int | str) -> None:
+    """Set a number, a slider or a choice as a person's hand does."""
     script = "e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
     page.run(f"const e = document.querySelector(arguments[0]); {script}", selector, value)
 

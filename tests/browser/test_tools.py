@@ -53,7 +53,13 @@ def test_files_are_labelled_and_downloaded(page: Browser, tmp_path: Path) -> Non
     )
     page.wait_text("#files-start", "Label 5 texts")
     ticked = "[...document.querySelectorAll('#files-names input')].map((e) => [e.value, e.checked])"
-    assert page.run(f"return {ticked}") == [["title", True], ["year", False], ["text", True]]
+    assert page.run(f"return {ticked}") == [
+        ["id", False],
+        ["title", True],
+        ["year", False],
+        ["text", True],
+    ]
+    assert page.run("return document.querySelector('#files-naming').value") == "id"
     change(page, "#least", 30)
     page.click("#files-start")
     page.wait_text("#files-state", "5 of 5 texts labelled")
@@ -72,6 +78,25 @@ def test_files_are_labelled_and_downloaded(page: Browser, tmp_path: Path) -> Non
     both = table[3]["labels"].split(";"), table[3]["probabilities"].split(";")
     assert {"Fishery", "Music"} <= set(both[0]) and len(both[0]) == len(both[1])
     assert all(0.3 <= float(share) <= 1 for share in both[1]) and table[4]["labels"] == ""
+
+
+def test_rows_of_files_go_by_a_column_that_one_chooses(page: Browser, tmp_path: Path) -> None:
+    page.click("#files summary")
+    chosen = "return document.querySelector('#files-naming').value"
+    named = "#files-rows li b"
+    choose_files(page, tmp_path, a__csv="year,Number,title\n1999,n1,herring net\n1999,n2,opera\n")
+    page.wait_text("#files-start", "Label 2 texts")
+    assert page.run(chosen) == "Number", "it is called so, and another in each row"
+    page.click("#files-start")
+    page.wait_text("#files-state", "2 of 2 texts labelled")
+    assert page.all(named) == ["n1", "n2"]
+    change(page, "#files-naming", "title")
+    assert page.all(named) == ["herring net", "opera"], "those that are labelled too"
+    change(page, "#files-naming", "")
+    assert page.all(named) == ["a.csv:1", "a.csv:2"]
+    choose_files(page, tmp_path, b__csv="number,title\n1,herring net\n1,opera\n")
+    page.wait_text("#files-start", "Label 2 texts")
+    assert page.run(chosen) == "", "a number that stands twice names no row"
 
 
 def test_files_that_cannot_be_read_are_named(page: Browser, tmp_path: Path) -> None:

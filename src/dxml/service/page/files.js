@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { at, count, make, percent, say } from "./dom.js";
-import { asCsv, likelyColumns, readFile } from "./tables.js";
+import { asCsv, likelyColumns, namingColumn, readFile } from "./tables.js";
 
 const BATCH = 50;  // texts of a request
 const CHARACTERS = 500000;  // of a request
@@ -25,6 +25,7 @@ export class Files {
         if (kind === "drop") this.take(event.dataTransfer.files);
       });
     }
+    at("files-naming").addEventListener("input", () => this.rename());
     at("files-start").addEventListener("click", () => (this.running ? this.running.abort() : this.start()));
     at("files-save").addEventListener("click", () => this.save());
   }
@@ -42,12 +43,16 @@ export class Files {
     this.paint();
   }
 
-  /** Which columns of tables hold the text: boxes to tick. */
+  /** Which columns of tables hold the text: boxes to tick; and which one names the rows. */
   columns() {
     const withColumns = this.tables.filter((table) => table.columns);
     const names = [...new Set(withColumns.flatMap((table) => table.columns))];
     const likely = new Set(withColumns.flatMap(likelyColumns));
+    const naming = withColumns.map(namingColumn).find(Boolean) ?? "";
     at("files-columns").hidden = names.length < 2;
+    at("files-naming").replaceChildren(
+      ...[["", "file and row"], ...names.map((name) => [name, name])].map(([value, said]) =>
+        make("option", { value, selected: value === naming }, said)));
     at("files-names").replaceChildren(...names.map((name) => {
       const box = make("input", { type: "checkbox", checked: likely.has(name), value: name });
       return make("label", {}, box, make("span", { dir: "auto" }, name));
@@ -56,10 +61,17 @@ export class Files {
 
   texts() {
     const chosen = [...at("files-names").querySelectorAll("input:checked")].map((box) => box.value);
-    return this.tables.flatMap(({ columns, rows }) => rows.map((row) => ({
-      id: row.id,
-      text: columns ? chosen.map((name) => worded(row[name])).filter(Boolean).join("\n") : row.text,
+    return this.tables.flatMap(({ rows }) => rows.map((row) => ({
+      row,
+      id: nameOf(row),
+      text: row.cells ? chosen.map((name) => worded(row.cells[name])).filter(Boolean).join("\n") : row.text,
     })));
+  }
+
+  /** Another column names the rows: those that are labelled too. */
+  rename() {
+    for (const each of this.rows) each.id = nameOf(each.row);
+    this.paint();
   }
 
   async start() {
@@ -110,6 +122,12 @@ export class Files {
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
   }
+}
+
+/** By the chosen column, or else by file and row. */
+function nameOf({ place, cells }) {
+  const chosen = at("files-naming").value;
+  return (cells && Object.hasOwn(cells, chosen) && worded(cells[chosen]).trim()) || place;
 }
 
 function worded(value) {

@@ -1,22 +1,30 @@
 // Files as texts: plain text, CSV and TSV with a header, JSON lines, JSON arrays.
 
 const LIKELY = /^(text|texts|title|abstract|body|content|description|summary)$/i;
+const NAMING = ["id", "_id", "identifier", "uid", "uuid", "key", "number", "no", "nr", "doi", "pmid", "isbn", "uri", "url", "file", "filename"];
 
-/** { name, columns, rows }: rows are objects; a plain text is one row with the column "text". */
+/** { name, columns, rows }: a row has its place in the file and its cells; a plain text is one row with a text. */
 export async function readFile(file) {
   const text = decoded(await file.arrayBuffer(), file.name);
   const kind = file.name.toLowerCase().split(".").pop();
   if (kind === "csv" || kind === "tsv" || kind === "tab") return named(file.name, separated(text, kind));
   if (kind === "jsonl" || kind === "ndjson" || kind === "json") return named(file.name, objects(text, file.name));
-  return { name: file.name, columns: null, rows: [{ id: file.name, text }] };
+  return { name: file.name, columns: null, rows: [{ place: file.name, text }] };
 }
 
 /** The columns that hold texts, as far as names and lengths tell. */
 export function likelyColumns({ columns, rows }) {
   const byName = columns.filter((name) => LIKELY.test(name));
   if (byName.length) return byName;
-  const length = (name) => rows.slice(0, 100).reduce((sum, row) => sum + String(row[name] ?? "").length, 0);
+  const length = (name) => rows.slice(0, 100).reduce((sum, { cells: row }) => sum + String(row[name] ?? "").length, 0);
   return [...columns].sort((a, b) => length(b) - length(a)).slice(0, 1);
+}
+
+/** The column that names the rows: called like one that does, and another cell in each row; "" where there is none. */
+export function namingColumn({ columns, rows }) {
+  const found = NAMING.flatMap((each) => columns.filter((name) => name.toLowerCase() === each));
+  const apart = (name) => new Set(rows.map((row) => String(row.cells[name] ?? ""))).size === rows.length;
+  return found.find((name) => name.toLowerCase() === "id" || apart(name)) ?? "";
 }
 
 function decoded(bytes, name) {
@@ -32,8 +40,7 @@ function decoded(bytes, name) {
 function named(name, rows) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   if (!rows.length) throw new Error(`${name} has no rows.`);
-  rows.forEach((row, i) => { row.id = String(row.id ?? "") || `${name}:${i + 1}`; });
-  return { name, columns: columns.filter((column) => column !== "id"), rows };
+  return { name, columns, rows: rows.map((cells, i) => ({ place: `${name}:${i + 1}`, cells })) };
 }
 
 function objects(text, name) {
@@ -49,7 +56,7 @@ function objects(text, name) {
   if (!rows.every((row) => row && typeof row === "object" && !Array.isArray(row))) {
     throw new Error(`${name} has rows that are no objects.`);
   }
-  return rows.map((row) => ({ ...row }));
+  return rows;
 }
 
 function separated(text, kind) {
