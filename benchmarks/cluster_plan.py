@@ -36,7 +36,7 @@ from dxml.bench._machine import commit, describe_machine, describe_versions, mac
 from dxml.data._pseudo_texts import make_texts
 from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
-from dxml.text._tokens import TERM_BYTES
+from dxml.text._tokens import WORD_BYTES
 
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/cluster-plan.json", ROOT / "docs/guide/cluster.md"
@@ -198,14 +198,14 @@ class Stage:
 def stages(task: Task, rates: Rates) -> list[Stage]:
     """The CPU parts of a joint model of linear head and votes, in their order, and a prediction."""
     n, row = task.n_points, row_bytes(task)
-    texts = min(SENT, int(BLOCK_BYTES / ((1 + TERM_BYTES) * task.letters)))  # of a block
+    texts = min(SENT, int(BLOCK_BYTES / (WORD_BYTES * task.letters)))  # of a block
     nnz = texts * task.words
     words = Stage(
         "words",
         blocks=int(n / texts),
         seconds=texts * task.letters / rates.texts,
         sent=texts * task.letters,
-        received=2 * nnz * 8.0,  # counts, and the words themselves
+        received=nnz * (5 + 8.0),  # counts, and the words themselves
         shared=0.0,
         driver=nnz / rates.merged,
     )

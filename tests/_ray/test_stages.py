@@ -92,7 +92,7 @@ STAGES: dict[str, Callable[[], Arrays]] = {
     "_search_dense": search_dense,
     "_train_block": heads,
     "_count_new_terms": features,
-    "_count_block": features,
+    "_count_packed": features,
     "_rank_batch": prediction,
 }
 

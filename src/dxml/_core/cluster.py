@@ -186,7 +186,8 @@ def _size(value: Any) -> int:
     if isinstance(value, dict):
         return sum(_size(key) + _size(own) for key, own in value.items())
     if isinstance(value, tuple | list):
-        return sum(map(_size, value))
+        texts = set(map(type, value)) == {str}
+        return sum(map(len if texts else _size, value))
     if value is None or isinstance(value, int | float | np.generic):
         return NUMBER
     if is_dataclass(value) and not isinstance(value, type):

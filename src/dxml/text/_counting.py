@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 BLOCK = 1000  # texts counted at a time
-SENT = 4000  # and on a cluster, where a block has its price
+SENT = 32_000  # and on a cluster, where a block costs some hundredths of a second
 Terms = tuple[dict[str, int], npt.NDArray[np.float32], csr_matrix]
 
 
@@ -86,7 +87,7 @@ class _Numbers(dict[str, int]):
 def _blocks(texts: Sequence[str], cutter: TermIds) -> Iterator[Sequence[str]]:
     sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     count = SENT if spread() else BLOCK
-    return (texts[run] for run in cut((1 + cutter.letter_bytes) * sizes, count=count))
+    return (texts[run] for run in cut(cutter.letter_bytes * sizes, count=count))
 
 
 def _counted(block: Sequence[str], cutter: TermIds) -> csr_matrix:
@@ -103,17 +104,53 @@ def _counted(block: Sequence[str], cutter: TermIds) -> csr_matrix:
     return counts
 
 
+class _Packed(NamedTuple):
+    """A matrix of counts, in the smallest types that hold them: most counts are 1."""
+
+    counts: npt.NDArray[np.unsignedinteger[Any]]
+    columns: npt.NDArray[np.unsignedinteger[Any]]
+    ends: npt.NDArray[np.int32]
+    width: int
+
+    @classmethod
+    def of(cls, counts: csr_matrix) -> _Packed:
+        return cls(_small(counts.data), _small(counts.indices), counts.indptr, counts.shape[1])
+
+    def unpacked(self, columns: npt.NDArray[np.int32] | None = None) -> csr_matrix:
+        """With column i moved to `columns[i]`, where these are given; not sorted then."""
+        if columns is None:
+            moved, width = self.columns.astype(np.int32), self.width
+        else:
+            moved, width = columns[self.columns], int(columns.max(initial=-1)) + 1
+        ends = self.ends.copy()  # a view would keep the whole of what was sent
+        shape = (len(ends) - 1, width)
+        return csr_matrix((self.counts.astype(np.int32), moved, ends), shape=shape)
+
+
+def _small(values: npt.NDArray[np.int32]) -> npt.NDArray[np.unsignedinteger[Any]]:
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
 def _count_block(shared: tuple[TermIds], block: Sequence[str]) -> csr_matrix:
     return _counted(block, *shared)
 
 
+def _count_packed(shared: tuple[TermIds], block: Sequence[str]) -> _Packed:
+    return _Packed.of(_counted(block, *shared))
+
+
 def count_terms(texts: Sequence[str], cutter: TermIds, stage: Stage) -> list[csr_matrix]:
     """Term counts, a matrix of shape (texts of a block, largest id + 1) for each block of texts."""
-    blocks = []
-    for counts in run_blocks(_count_block, (cutter,), _blocks(texts, cutter)):
+    cuts, counted = _blocks(texts, cutter), list[csr_matrix]()
+    found: Iterator[csr_matrix] = (
+        (packed.unpacked() for packed in run_blocks(_count_packed, (cutter,), cuts))
+        if spread()
+        else run_blocks(_count_block, (cutter,), cuts)
+    )
+    for counts in found:
         stage.advance(counts.shape[0])
-        blocks.append(counts)
-    return blocks
+        counted.append(counts)
+    return counted
 
 
 def join_rows(blocks: list[csr_matrix], width: int) -> csr_matrix:
@@ -134,11 +171,11 @@ def _numbering() -> defaultdict[str, int]:
 
 def _count_new_terms(
     shared: tuple[Callable[[Find], TermIds]], block: Sequence[str]
-) -> tuple[list[str], csr_matrix]:
+) -> tuple[list[str], _Packed]:
     """The terms of some texts, and their counts by the order in which they come."""
     seen = _numbering()
     counts = _counted(block, shared[0](seen.__getitem__))
-    return list(seen), counts
+    return list(seen), _Packed.of(counts)
 
 
 def _count_apart(
@@ -147,12 +184,15 @@ def _count_apart(
     seen: dict[str, int],
     stage: Stage,
 ) -> list[csr_matrix]:
-    """As `count_terms`, where each block numbers its terms by itself, and `seen` then renumbers."""
+    """As `count_terms`, where each block numbers its terms by itself, and `seen` then renumbers.
+
+    Columns are not sorted within a row.
+    """
     blocks, cuts = [], _blocks(texts, cutter(seen.__getitem__))
-    for terms, counts in run_blocks(_count_new_terms, (cutter,), cuts):
+    for terms, packed in run_blocks(_count_new_terms, (cutter,), cuts):
         numbers = np.fromiter(map(seen.__getitem__, terms), dtype=np.int32, count=len(terms))
-        blocks.append(_rename(counts, numbers, int(numbers.max(initial=-1)) + 1))
-        stage.advance(counts.shape[0])
+        blocks.append(packed.unpacked(numbers))
+        stage.advance(len(packed.ends) - 1)
     return blocks
 
 
@@ -163,6 +203,8 @@ def count_all_terms(
     numbers = _Numbers(known)
     if spread():
         blocks = _count_apart(texts, cutter, numbers, stage)
+        for counts in blocks:
+            counts.sort_indices()
     else:
         blocks = count_terms(texts, cutter(numbers.__getitem__), stage)
     return numbers.new, join_rows(blocks, len(known) + len(numbers.new))
@@ -177,7 +219,7 @@ class CountedTerms:
     numbers : dict
         Term → number, from 0 in the order in which terms come.
     blocks : list of csr_matrix
-        Counts, of shape (texts of a block, largest number + 1).
+        Counts, of shape (texts of a block, largest number + 1); columns are in any order.
     """
 
     numbers: dict[str, int]

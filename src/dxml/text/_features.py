@@ -413,7 +413,7 @@ class TextFeatures(Estimator):
         if not self.tfidf:
             return []
         cutters: list[Callable[[Find], TermIds]] = [
-            lambda find: WordIds(find, self._cut, self.lowercase, self.word_ngrams)
+            lambda find: WordIds(find, self._cut, self.lowercase, self.word_ngrams, self.unspaced_)
         ]
         if longest := self.char_ngrams:
             cutters.append(lambda find: GramIds(find, self.lowercase, longest))

@@ -10,6 +10,7 @@ __all__ = [
     "MARKED_WORD",
     "MARKS",
     "WORD",
+    "WORD_BYTES",
     "Cut",
     "Find",
     "GramIds",
@@ -34,6 +35,7 @@ MARKS = (
 MARKED_WORD = re.compile(rf"\w[\w{MARKS}]+")
 SHORTEST_GRAM = 3  # characters
 TERM_BYTES = 16  # of a term that is found: its letters, its number and how often it is there
+WORD_BYTES = 2  # of the words of a text, a letter: most are six letters apart, and few are new
 find_words = WORD.findall
 
 Find = Callable[[str], int | None]  # term → id, None for a term that is no column
@@ -53,15 +55,18 @@ def find_marked_words(text: str) -> list[str]:
 class WordIds:
     """A text → the ids of its words, and of runs of up to `longest` words.
 
-    `letter_bytes` are those of all terms that begin at a letter, at most.
+    `letter_bytes` are those of all terms that begin at a letter: of the words of ordinary texts,
+    or at most, where text without spaces is cut into n-grams.
     """
 
-    def __init__(self, find: Find, cut: Cut, lowercase: bool, longest: int) -> None:
+    def __init__(
+        self, find: Find, cut: Cut, lowercase: bool, longest: int, unspaced: bool = False
+    ) -> None:
         self.find = find
         self.cut = cut
         self.lowercase = lowercase
         self.longest = longest
-        self.letter_bytes = TERM_BYTES * longest**2
+        self.letter_bytes = (TERM_BYTES if unspaced else WORD_BYTES) * longest**2
 
     def ids(self, text: str) -> Iterable[int]:
         words = self.cut(text.lower() if self.lowercase else text)
