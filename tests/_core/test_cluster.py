@@ -72,3 +72,35 @@ def test_the_page_has_what_is_stored(script: str) -> None:
     made = runpy.run_path(str(ROOT / "benchmarks" / f"{script}.py"))
     page = made["PAGE"].read_text("utf-8")
     assert f"{made['BEGIN']}\n{made['render']()}\n{made['END']}" in page
+
+
+def scaled(n_nodes: int, **seconds: float) -> list[dict[str, Any]]:
+    """Rows of stages that take 10 s of the processors without Ray."""
+    return [
+        {"nodes": n_nodes, "stage": stage, "cpu": cpu, "ratio": cpu / 10}
+        for stage, cpu in seconds.items()
+    ]
+
+
+def test_every_number_of_nodes_and_every_stage_must_be_within_the_bound() -> None:
+    judge = runpy.run_path(str(ROOT / "benchmarks" / "ray_scaling.py"))["judge"]
+    rows = scaled(0, words=10, search=10) + scaled(1, words=9, search=11)
+    rows += scaled(2, words=11, search=11.4)
+    lines, within = judge(rows + scaled(4, words=11.5, search=11.5))
+    assert within and lines == [
+        "1 node: words 0.900, search 1.100, all 1.000; all within 1.15",
+        "2 nodes: words 1.100, search 1.140, all 1.120; all within 1.15",
+        "4 nodes: words 1.150, search 1.150, all 1.150; all within 1.15",
+    ]
+    lines, within = judge(rows + scaled(4, words=11.6, search=11.0))
+    assert not within and lines[2] == (
+        "4 nodes: words 1.160, search 1.100, all 1.130; over 1.15: words"
+    )
+
+
+def test_what_nodes_cost_whatever_the_work_stands_beside_the_table() -> None:
+    apart = runpy.run_path(str(ROOT / "benchmarks" / "ray_scaling.py"))["_apart"]
+    costs = [{"nodes": n, "start": 3.0 * n, "idle": 0.02 * n} for n in (1, 2, 4)]
+    told = apart({"node costs": costs})
+    assert "3.0, 6.0, 12.0 s with 1, 2 and 4 nodes" in told and "0.02, 0.04, 0.08 s" in told
+    assert apart({}) == ""
