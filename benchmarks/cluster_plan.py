@@ -30,7 +30,7 @@ from dxml._core.cluster import AHEAD, ray_cluster
 from dxml._core.threads import threads
 from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
-from dxml._neighbors.cosine import FEW_REACHED, SEARCHED, Neighbours, unit_rows
+from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
 from dxml.data._pseudo_texts import make_texts
@@ -213,10 +213,10 @@ def stages(task: Task, rates: Rates) -> list[Stage]:
     asked = task.words * task.postings / rates.search
     search = Stage(
         "search",
-        blocks=int(n / SEARCHED),
-        seconds=SEARCHED * asked,
-        sent=SEARCHED * row,
-        received=SEARCHED * near * 8.0,
+        blocks=int(n / MOST_SEARCHED),
+        seconds=MOST_SEARCHED * asked,
+        sent=MOST_SEARCHED * row,
+        received=MOST_SEARCHED * near * 8.0,
         shared=n * row,
         driver=0.0,
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dxml._core.blocks import running_on
 from dxml._core.packed import NO_SCALE
 from dxml._core.threads import threads
 from dxml._neighbors.cosine import (
@@ -201,3 +204,24 @@ def test_numpy_finds_what_compiled_code_finds(
                 found.append(nearest_by_cosine(queries, Columns.of(scaled), k))
             assert np.array_equal(found[0][0], found[1][0])
             assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(("n", "largest"), [(3_000, 1024), (32_000, 2000), (80_000, 4096)])
+def test_many_queries_go_to_a_cluster_in_larger_blocks(n: int, largest: int) -> None:
+    """A block costs some hundredths of a second there, and sixteen are enough to share out."""
+    sizes: list[int] = []
+
+    class Counting:
+        def run(self, function: Any, shared: Any, blocks: Any) -> Any:
+            for block in blocks:
+                sizes.append(block.shape[0])
+                yield function(shared, block)
+
+    points = sp.random(50, 20, 0.2, format="csr", dtype=np.float32, random_state=0)
+    queries = points[np.arange(n) % 50]
+    neighbours = Neighbours(points)
+    with running_on(Counting()):  # type: ignore[arg-type]
+        found = neighbours.search(queries, 3)
+    assert max(sizes) == largest and sum(sizes) == n
+    for one, other in zip(found, neighbours.search(queries, 3), strict=True):
+        np.testing.assert_array_equal(one, other)

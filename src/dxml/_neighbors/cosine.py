@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.blocks import cut_rows, run_blocks
+from dxml._core.blocks import cut_rows, run_blocks, spread
 from dxml._core.compiled import compiled, prange, spare
 from dxml._core.long_rows import by_column
 from dxml._core.packed import NO_SCALE, as_bits, value_at
@@ -53,6 +53,8 @@ MIN_WEIGHT = (
     1e-12  # of a vote, relative to the nearest neighbour's; above 0: every neighbour counts
 )
 SEARCHED = 1024  # queries of a block
+MOST_SEARCHED = 4096  # and on a cluster, where a block costs some hundredths of a second, at most
+SHARES = 16  # into which queries are cut there, at least, before blocks are made larger
 FEW_REACHED = 16  # points to an entry of a query's features: from so many on, the rest is left out
 FOUND_BYTES = 8  # of a neighbour: its id and its cosine
 
@@ -257,7 +259,10 @@ class Neighbours:
             return self._on(device).search(queries, n_neighbors)
         search = _search_dense if self.dense else _search_sparse
         shared = (self.index if self.dense else self.columns, n_neighbors)
-        blocks = cut_rows(queries, SEARCHED, more=n_neighbors * FOUND_BYTES)
+        count = SEARCHED
+        if spread():
+            count = min(max(count, queries.shape[0] // SHARES), MOST_SEARCHED)
+        blocks = cut_rows(queries, count, more=n_neighbors * FOUND_BYTES)
         found = list(run_blocks(search, shared, blocks))
         if len(found) == 1:
             return found[0]
