@@ -71,7 +71,7 @@ schema-short: $(READY)  ## the short form
 	$(BIN)/python -m tests.fuzz.routes --short
 
 fuzz: $(READY)   ## model folders of every kind, damaged at random 5,000 times: no crash, hang or traceback
-	$(BIN)/python -m tests.fuzz.folders
+	$(BIN)/python -m tests.fuzz.folders --deep
 
 fuzz-readers: $(READY)  ## every reader, fed with damaged files for an hour, guided by what they reach
 	$(BIN)/python -m pip install --quiet -c constraints.txt atheris

@@ -70,43 +70,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as transformers writes it: two layers, 32 wide, no dropout."""
-    import torch
-    from transformers import BertConfig, BertModel
+    from ._deep.planting import write_encoder
 
-    from ._deep.planting import make_tokenizer
-
-    folder = tmp_path_factory.mktemp("tiny-encoder")
-    tokenizer = make_tokenizer()
-    config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        BertModel(config).save_pretrained(folder)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
+    return write_encoder(tmp_path_factory.mktemp("tiny-encoder"))
 
 
 @pytest.fixture(scope="session")
 def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of static word vectors as model2vec writes it: 24 wide, drawn at random."""
-    import numpy as np
-    from safetensors.numpy import save_file
+    from ._deep.planting import write_static
 
-    from ._deep.planting import make_tokenizer
-
-    folder = tmp_path_factory.mktemp("tiny-static")
-    tokenizer = make_tokenizer()
-    shape = (tokenizer.get_vocab_size(), 24)
-    table = np.random.default_rng(0).normal(size=shape).astype(np.float16)
-    save_file({"embeddings": table}, folder / "model.safetensors")
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text("{}")
-    return folder
+    return write_static(tmp_path_factory.mktemp("tiny-static"))

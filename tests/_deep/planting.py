@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +51,41 @@ def make_tokenizer() -> Tokenizer:
     ends = [("[CLS]", 2), ("[SEP]", 3)]
     tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=ends)
     return tokenizer
+
+
+def write_encoder(folder: Path) -> Path:
+    """An encoder as transformers writes it: two layers, 32 wide, no dropout."""
+    from transformers import BertConfig, BertModel
+
+    tokenizer = make_tokenizer()
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def write_static(folder: Path) -> Path:
+    """Static word vectors as model2vec writes them: 24 wide, drawn at random."""
+    from safetensors.numpy import save_file
+
+    tokenizer = make_tokenizer()
+    shape = (tokenizer.get_vocab_size(), 24)
+    table = np.random.default_rng(0).normal(size=shape).astype(np.float16)
+    save_file({"embeddings": table}, folder / "model.safetensors")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text("{}")
+    return folder
 
 
 def plant(pretrained: Pretrained, n: int, seed: int, n_labels: int = len(WORDS)) -> Planted:

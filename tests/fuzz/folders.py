@@ -71,6 +71,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint-int8": ("joint", {"width": 8, "epochs": 1, "precision": "int8"}),
     "joint-float32": ("joint", {"width": 0, "precision": "float32"}),
     "joint-nearest": ("joint", {"candidates": "nearest", "width": 8, "epochs": 1}),
+    "joint-trees": ("joint", {"candidates": "nearest", "n_trees": 2, "width": 0}),
     "joint-dense": ("joint", {"scaling": "columns", "width": 0}),
     "cs-correlation": ("cs", {"decoder": "correlation"}),
     "lpsr-bayes": ("lpsr", {"base": "naive_bayes", "leaf_size": 10}),
@@ -87,8 +88,8 @@ def planted() -> Dataset:
     return make_planted(60, 20, 6, labels_per_point=2, features_per_point=5, random_state=0)
 
 
-def save_models(folder: Path) -> list[Path]:
-    """A small model of every method and variant, and two taggers."""
+def save_models(folder: Path, deep: bool = False) -> list[Path]:
+    """A small model of every method and variant, and taggers; `deep`: also those of PyTorch."""
     data = planted()
     kinds = {name: (name, QUICK.get(name, {})) for name in METHODS} | VARIANTS
     for name, (method, settings) in kinds.items():
@@ -99,7 +100,25 @@ def save_models(folder: Path) -> list[Path]:
     tagger.columns = Columns(("text",), "labels")
     tagger.save(folder / "tagger")
     TextTagger(min_df=1, char_ngrams=3, precision="int8").fit(TEXTS, labels).save(folder / "grams")
+    tagger.learn(["salt on ice", "soup of ice"], [["salt", "ice"], ["soup"]])
+    tagger.save(folder / "taught")
+    if deep:
+        _save_deep(folder, labels)
     return sorted(path for path in folder.iterdir())
+
+
+def _save_deep(folder: Path, labels: list[list[str]]) -> None:
+    """Taggers with an encoder that was trained with the labels, and with word vectors."""
+    from tests._deep.planting import write_encoder, write_static
+
+    with tempfile.TemporaryDirectory() as own:
+        (encoder := Path(own) / "encoder").mkdir()
+        (static := Path(own) / "static").mkdir()
+        settings: dict[str, Any] = {"min_df": 1, "width": 0, "device": "cpu"}
+        read = {"encoder": str(write_encoder(encoder)), "encoder_epochs": 1, "max_tokens": 16}
+        TextTagger(**settings, **read).fit(TEXTS, labels).save(folder / "encoder")
+        vectors = str(write_static(static))
+        TextTagger(**settings, vectors=vectors).fit(TEXTS, labels).save(folder / "vectors")
 
 
 def answers(folder: Path) -> str:
@@ -422,13 +441,14 @@ def fuzz(
     n_workers: int,
     folder: Path,
     output: Path | None = None,
+    deep: bool = False,
 ) -> int:
     """Run trials until there were enough of them, or the time is up; the exit code.
 
     What was found is added to the file `output`, now and then and at the end.
     """
     (folder / "sound").mkdir()
-    models = save_models(folder / "sound")
+    models = save_models(folder / "sound", deep)
     free: Queue[Worker] = Queue()
     workers = [Worker(folder / "sound") for _ in range(n_workers)]
     for worker in workers:
@@ -481,13 +501,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="stop earlier, after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--deep", action="store_true", help="also models with an encoder, vectors")
     parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
     given = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # for the workers
     os.environ.setdefault("NUMBA_NUM_THREADS", "2")
     with tempfile.TemporaryDirectory() as folder:
         return fuzz(
-            given.trials, given.seconds, given.seed, given.workers, Path(folder), given.output
+            given.trials,
+            given.seconds,
+            given.seed,
+            given.workers,
+            Path(folder),
+            given.output,
+            given.deep,
         )
 
 
