@@ -11,8 +11,7 @@ import openpyxl
 import pytest
 
 from dxml.exceptions import DataFormatError
-from dxml.text import TextTable, read_table
-from dxml.text import _frames as frames
+from dxml.text import TextTable, _parquet, read_table
 
 COLUMNS: dict[str, list[Any]] = {
     "id": [1, 2, 3],
@@ -82,7 +81,7 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Any) ->
     assert read_table(table, labels="tags", id="id") == TABLE
     path = tmp_path / "a.parquet"
     parquet.write_table(table, path)
-    monkeypatch.setattr(frames, "_BATCH", 2)
+    monkeypatch.setattr(_parquet, "_BATCH", 2)
     assert read_table(path, labels="tags", id="id", progress=heard) == TABLE
     assert heard.stages == [("read a.parquet", 3, "rows")] and heard.done == 3
     with pytest.raises(DataFormatError, match="a.parquet: there is no column 'tag'; did you mean"):
@@ -101,7 +100,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     path = tmp_path / "a.pq"
     path.write_bytes(b"PAR1")
-    monkeypatch.setattr(frames, "import_module", missing)
+    monkeypatch.setattr(_parquet, "import_module", missing)
     message = r"reading Parquet needs pyarrow. Install it with: pip install 'dxml\[parquet\]'."
     with pytest.raises(DataFormatError, match=message):
         read_table(path)

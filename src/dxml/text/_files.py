@@ -22,6 +22,7 @@ __all__ = [
     "STDIN",
     "TextFile",
     "check_archive",
+    "check_expansion",
     "check_file",
     "open_text",
     "plain_suffix",
@@ -53,13 +54,18 @@ def check_archive(path: Path) -> None:
             expanded = sum(entry.file_size for entry in archive.infolist())
     except Exception:  # who reads it says what is wrong with it
         return
+    check_expansion(path, expanded)
+
+
+def check_expansion(path: Path, expanded: int, what: str = "the archive") -> None:
+    """Refuse a file that becomes too many bytes for its own."""
     if expanded > max(EXPANDED, EXPANSION * path.stat().st_size):
-        raise DataFormatError(f"{path}: {_too_large(expanded)}.")
+        raise DataFormatError(f"{path}: {_too_large(expanded, what)}.")
 
 
-def _too_large(expanded: int) -> str:
+def _too_large(expanded: int, what: str = "the archive") -> str:
     return (
-        f"the archive expands to over {expanded >> 20:,} MB, more than {EXPANSION} times its size. "
+        f"{what} expands to over {expanded >> 20:,} MB, more than {EXPANSION} times its size. "
         "Unpack it yourself if it is meant to"
     )
 

@@ -1,4 +1,4 @@
-"""Parquet and Excel files and data frames → rows (a dict of columns each)."""
+"""Excel files and data frames → rows (a dict of columns each)."""
 
 from __future__ import annotations
 
@@ -9,56 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dxml.exceptions import DataFormatError
-from dxml.progress import SILENT, Progress
 from dxml.text._bad_rows import Row, check_columns
-from dxml.text._files import COMPRESSIONS, check_archive, check_file
+from dxml.text._files import check_archive, check_file
 
-__all__ = ["read_excel", "read_frame", "read_parquet"]
-
-_BATCH = 1024  # rows of a Parquet file held at a time
-
-
-def read_parquet(
-    path: Path,
-    columns: tuple[str, ...],
-    optional: tuple[str, ...] = (),
-    progress: Progress = SILENT,
-) -> Iterator[tuple[str, Row]]:
-    """The rows of a Parquet file, each with its location for error messages.
-
-    All `columns` must exist; `optional` ones are read where they exist.
-    """
-    if path.suffix.lower() in COMPRESSIONS:
-        raise DataFormatError(
-            f"{path}: a Parquet file is compressed inside. Unpack the {path.suffix} first."
-        )
-    check_file(path)
-    try:
-        parquet = import_module("pyarrow.parquet")
-    except ImportError:
-        raise DataFormatError(
-            f"{path}: reading Parquet needs pyarrow. Install it with: pip install 'dxml[parquet]'."
-        ) from None
-    try:
-        with parquet.ParquetFile(path) as file:
-            present = file.schema_arrow.names
-            check_columns(str(path), columns, present)
-            read = [*columns, *(name for name in optional if name in present)]
-            total = file.metadata.num_rows
-            with progress.stage(f"read {path.name}", total, "rows") as stage:
-                number = 0
-                for batch in file.iter_batches(_BATCH, columns=read or None):
-                    for row in batch.to_pylist():
-                        number += 1
-                        yield f"{path} row {number}", row
-                    stage.advance(batch.num_rows)
-    except DataFormatError:
-        raise
-    except Exception as error:  # pyarrow has its own, and Python's where names are no UTF-8
-        raise DataFormatError(
-            f"{path}: expected a Parquet file, found something else or a damaged one ({error}). "
-            "Write or download it again."
-        ) from error
+__all__ = ["read_excel", "read_frame"]
 
 
 def read_excel(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]]:

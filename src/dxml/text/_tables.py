@@ -20,7 +20,8 @@ from dxml._core.validation import is_missing
 from dxml.exceptions import DataFormatError
 from dxml.progress import SILENT, Progress
 from dxml.text._bad_rows import PlainText, Problems, Row
-from dxml.text._frames import read_excel, read_frame, read_parquet
+from dxml.text._frames import read_excel, read_frame
+from dxml.text._parquet import read_parquet
 from dxml.text._plain import is_plain, read_plain
 from dxml.text._rows import TableFormat, read_rows, recognise
 
