@@ -53,3 +53,15 @@ def test_a_short_compilation_is_one_line() -> None:
         notice.end(name)
     notice.close()
     assert said == ["compiling loops, once on this machine: it may take a minute"]
+
+
+def test_what_is_not_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_compiling, "LONG", -1.0)
+    for kept, end in (
+        (True, "next time they are there"),
+        (False, "NUMBA_CACHE_DIR=FOLDER names one"),
+    ):
+        monkeypatch.setattr(_compiling, "are_kept", lambda kept=kept: kept)
+        said: list[str] = []
+        CompilingNotice(said.append).close()
+        assert said[-1].endswith(end)

@@ -55,9 +55,9 @@ print(out.tolist(), sorted(set(said)))
 """
 
 
-def run(folder: Path) -> str:
+def run(folder: Path, program: str = "main.py") -> str:
     done = subprocess.run(
-        [sys.executable, "main.py"], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, program], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
 
@@ -68,6 +68,28 @@ def test_numba_is_imported_by_the_first_call_and_compiles_once(tmp_path: Path) -
     (tmp_path / "main.py").write_text(MAIN, "utf-8")
     assert run(tmp_path) == "[2.0, 4.0, 6.0] ['doubled']"
     assert run(tmp_path) == "[2.0, 4.0, 6.0] []"
+
+
+NOWHERE = """
+from numba.core import caching
+from main import doubled, np
+from dxml._core.compiled import are_kept
+
+kind = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # older versions
+kind._locator_classes = []  # no folder can be written to
+assert are_kept()
+out = np.zeros(3)
+doubled(np.array([1.0, 2.0, 3.0]), out)
+print(out.tolist(), are_kept())
+"""
+
+
+def test_without_a_folder_for_them_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
+    """An installation that cannot be written to, used by someone without a home."""
+    (tmp_path / "loops.py").write_text(LOOPS, "utf-8")
+    (tmp_path / "main.py").write_text(MAIN.partition("said = []")[0], "utf-8")
+    (tmp_path / "nowhere.py").write_text(NOWHERE, "utf-8")
+    assert run(tmp_path, "nowhere.py") == "[2.0, 4.0, 6.0] False"
 
 
 def test_the_function_itself_can_be_called_without_numba() -> None:

@@ -6,12 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 
+from dxml._core.compiled import are_kept
 from dxml._core.counted import counted
 
 __all__ = ["CompilingNotice"]
 
 EVERY = 5.0  # seconds between two lines
 LONG = 2.0  # seconds from which on the total is told
+NOT_KEPT = (
+    "they are not kept, since no folder for them can be written to: "
+    "NUMBA_CACHE_DIR=FOLDER names one"
+)
 
 
 class CompilingNotice:
@@ -50,10 +55,8 @@ class CompilingNotice:
         """Say how long all of it took, if it took long."""
         self._ended.set()
         if self._seconds > LONG:
-            self._say(
-                f"compiled {counted(self._done, 'loop')} in {self._seconds:.0f} s; "
-                "next time they are there"
-            )
+            then = "next time they are there" if are_kept() else NOT_KEPT
+            self._say(f"compiled {counted(self._done, 'loop')} in {self._seconds:.0f} s; {then}")
 
     def _repeat(self) -> None:
         while not self._ended.wait(EVERY):

@@ -4,6 +4,9 @@ Importing numba takes time and memory, and the first call of a compiled function
 where its code comes from the cache on disk (benchmarks/startup.py). What runs no such loop needs
 neither.
 
+Where no folder can be written to, neither beside the code nor the user's own, nothing is kept, and
+every process compiles anew: `are_kept`.
+
 Where numba has neither OpenMP nor TBB, as in slim containers and on macOS, two threads that run
 loops at once would end the process. Calls take turns there.
 """
@@ -21,6 +24,7 @@ from typing import Any
 __all__ = [
     "Compiled",
     "Stopped",
+    "are_kept",
     "compiled",
     "is_loaded",
     "prange",
@@ -96,14 +100,19 @@ class Compiled:
                     plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
                 )
                 own.__qualname__, own.__module__ = plain.__qualname__, plain.__module__
-                self._dispatcher = numba.njit(cache=True, **self._options)(own)
+                try:
+                    self._dispatcher = numba.njit(cache=True, **self._options)(own)
+                except RuntimeError:  # there is no folder for what is compiled
+                    _Side.kept = False
+                    self._dispatcher = numba.njit(**self._options)(own)
             return self._dispatcher
 
 
 class _Side:
-    """Whether several threads may run loops at once."""
+    """Whether several threads may run loops at once, and whether what is compiled is kept."""
 
     by_side = False
+    kept = True
 
     @classmethod
     def look(cls) -> None:
@@ -124,6 +133,11 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
         Those of ``numba.njit``, such as ``parallel=True``.
     """
     return lambda function: Compiled(function, options)
+
+
+def are_kept() -> bool:
+    """Whether loops that were compiled are there for the next process, as far as is known."""
+    return _Side.kept
 
 
 def is_loaded() -> bool:
