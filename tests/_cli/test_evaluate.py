@@ -38,9 +38,10 @@ def test_unknown_labels_are_misses_and_are_counted(model: Path, tmp_path: Path) 
     done = run("evaluate", data, "-m", model, "--json")
     scores = json.loads(done.stdout)
     assert scores["P@1"] == 100 and scores["R@1"] == 25 and scores["unknown_labels"] == 3
-    assert (
-        "3 of 4 labels are ones that the model does not know (3 names, such as 'x')" in done.stderr
-    )
+    assert "of 4 labels the model does not know 3 (3 names, such as 'x')" in done.stderr
+    one = table(tmp_path / "one.jsonl", ("fish of the sea", ["ocean", "x"]))
+    said = run("evaluate", one, "-m", model, "--json").stderr
+    assert "of 2 labels the model does not know 1 (1 name, such as 'x'): they count" in said
 
 
 def test_short_texts_that_were_trained_on_are_noticed_where_most_are(

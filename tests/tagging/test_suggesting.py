@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from dxml import TextTagger
 from dxml.exceptions import ParameterError
-from dxml.tagging._suggesting import choose_apart, labels_that_count, suggest_next
+from dxml.tagging._suggesting import Measures, choose_apart, labels_that_count, suggest_next
 
 TOPICS = {name: [f"{name}{i}" for i in range(12)] for name in ("fish", "soup", "road", "song")}
 
@@ -43,6 +43,13 @@ def test_one_sure_label_is_enough_where_texts_carry_one(tagger: TextTagger) -> N
     by_place = {each.place: each for each in suggest_next(tagger, pool)}
     assert max(by_place[place].unsure for place in range(9)) < 0.3 < by_place[9].unsure
     assert not any("unsure" in why for place in range(9) for why in by_place[place].reasons)
+
+
+def test_nobody_is_called_unsure_whose_label_is_nearly_certain() -> None:
+    """The largest doubt of a pool may be none to speak of."""
+    doubts = np.array([0.0, 0.0, 0.0, 0.04]), np.array([0.0, 0.0, 0.0, 0.4])
+    said = [Measures(each, np.ones(4), np.ones(4, int), 1).reasons(3) for each in doubts]
+    assert said == [("unlike the other suggestions",), ("unsure: its best label has 60%",)]
 
 
 @pytest.mark.parametrize(("carried", "counted"), [(1, 1), (2, 2), (3, 3), (6, 5)])

@@ -11,6 +11,7 @@ import typer
 from dxml._cli._options import DATA, MODEL, PRECISION, QUIET, RAY, RECALL, SPLIT
 from dxml._cli._ranked import Ranked, rank_data
 from dxml._cli._tables import ENCODING, LABELS, SEPARATOR, SKIP, TEXT, Reading
+from dxml._core.counted import counted
 
 if TYPE_CHECKING:
     from dxml._cli._promise import Promise
@@ -94,8 +95,8 @@ def _warn(ranked: Ranked, data: str) -> None:
     if ranked.unknown is not None and ranked.unknown_names:
         n, known = int(ranked.unknown.nnz), int(ranked.truth.nnz)
         typer.echo(
-            f"{n:,} of {n + known:,} labels are ones that the model does not know "
-            f"({len(ranked.unknown_names):,} names, such as {ranked.unknown_names[0]!r}): "
+            f"of {counted(n + known, 'label')} the model does not know {n:,} "
+            f"({counted(len(ranked.unknown_names), 'name')}, such as {ranked.unknown_names[0]!r}): "
             "they count as misses",
             err=True,
         )

@@ -33,6 +33,7 @@ __all__ = ["Measures", "Suggestion", "choose_apart", "suggest_next"]
 LABELS = 5  # of a text, whose probabilities count at most
 ALIKE = 3.0  # standard deviations that a text loses by being the same as a chosen one
 MUCH = 0.5  # standard deviations from which on a number is a reason
+DOUBT = 0.05  # below which a text is not called unsure
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,8 @@ class Measures:
             f"typical of the pool: {self.typical[place]:.2f} like its mean": self.typical,
             f"tells much: {self.n_words[place]:,} known words": np.log1p(self.n_words),
         }
+        if self.unsure[place] < DOUBT:  # more than of others, and yet none to speak of
+            del said[f"unsure: its best {doubt}"]
         found = [why for why, values in said.items() if _deviations(values)[place] > MUCH]
         if not found and len(self.unsure) == 1:
             return ("there is no other",)
