@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import scipy.sparse as sp
 
 import dxml
-from dxml import TextTagger
+from dxml import Joint, TextTagger, make_planted
 from dxml.tagging import Columns
 
 HEAVY = {
@@ -45,7 +46,8 @@ SMALL, NUMBA = {"scipy"}, {"scipy", "numba"}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tagger of a linear head, label trees and votes, which needs no torch, and tables for it.
 
-    Another, as few texts make it, has a kernel, for which few texts need no torch either.
+    Another, as few texts make it, has a kernel, for which few texts need no torch either; so has
+    one of features of which most are there.
     """
     folder = tmp_path_factory.mktemp("imports")
     tagger = TextTagger(candidates="nearest", width=0, n_trees=2, min_df=1)
@@ -55,6 +57,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "kernel" in kernel.model.parts_
     kernel.columns = tagger.columns
     kernel.save(folder / "kernel")
+    data = make_planted(40, 12, 3, features_per_point=10, random_state=0)
+    dense = Joint().fit(data.X, data.Y)
+    assert "kernel" in dense.parts_
+    dense.save(folder / "dense")
+    sp.save_npz(folder / "X.npz", data.X[:3])
     rows = [
         json.dumps({"text": text, "labels": labels})
         for text, labels in zip(TEXTS, LABELS, strict=True)
@@ -99,6 +106,7 @@ def imported(folder: Path, *arguments: str) -> tuple[int, set[str]]:
         ("predict few.jsonl -m kernel", 0, SMALL),
         ("explain fish -m kernel", 0, SMALL),
         ("evaluate few.jsonl -m kernel", 0, SMALL),
+        ("predict X.npz -m dense", 0, SMALL),
     ],
 )
 def test_what_a_command_imports(folder: Path, arguments: str, code: int, needed: set[str]) -> None:

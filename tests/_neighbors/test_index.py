@@ -61,6 +61,23 @@ def test_a_query_has_the_same_neighbours_alone_and_in_company() -> None:
         assert np.array_equal(alone[1][0], together[1][i])
 
 
+@pytest.mark.parametrize("n_probe", [1, 3])
+def test_numpy_and_compiled_code_find_the_same(
+    n_probe: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit: points that stand twice, cells with fewer points than are asked for."""
+    points = np.concatenate([sphere(150, 12, 7), sphere(150, 12, 7)[:40]])
+    index = PartitionedIndex.build(points, 5, np.random.default_rng(0))
+    queries = np.concatenate([sphere(20, 12, 8), points[:5]])
+    for k in (1, 6, 80):
+        found = []
+        for few in (True, False):
+            monkeypatch.setattr("dxml._neighbors.index.spare", lambda rows, few=few: few)
+            found.append(index.search(queries, k, n_probe=n_probe))
+        assert np.array_equal(found[0][0], found[1][0])
+        assert np.array_equal(found[0][1], found[1][1])
+
+
 def test_missing_neighbours_are_minus_one() -> None:
     index = PartitionedIndex.build(sphere(3, 2, 7), 1, np.random.default_rng(0))
     ids, distances = index.search(sphere(1, 2, 8), 5)

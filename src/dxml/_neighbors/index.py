@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dxml._core.arrays import Arrays
-from dxml._core.compiled import compiled, prange
+from dxml._core.compiled import compiled, prange, spare
 from dxml._neighbors.kmeans import kmeans, nearest_centre
 from dxml.exceptions import DataFormatError
 
@@ -74,6 +74,32 @@ def check_partitions(n_partitions: int, n_points: int) -> None:
             f"n_partitions must be at most the number of labelled points, {n_points}, "
             f"got {n_partitions}. Ask for fewer partitions."
         )
+
+
+def _keep_nearest_of_few(
+    closeness: Floats,
+    queries: Floats,
+    which: npt.NDArray[np.int64],
+    points: Floats,
+    ids: Ids,
+    margin: np.float32,
+    near_ids: Ids,
+    near_distances: Floats,
+) -> None:
+    """`_keep_nearest` by numpy: the same additions in the same order."""
+    k, n = near_ids.shape[1], len(points)
+    for row, query in zip(closeness, which.tolist(), strict=True):
+        threshold = np.partition(row, n - k)[n - k] - margin if n > k else -np.inf
+        candidates = np.flatnonzero(row >= threshold)
+        difference = queries[query] - points[candidates]
+        sums = np.add.accumulate(difference * difference, axis=1)
+        own = sums[:, -1] if sums.shape[1] else np.zeros(len(candidates), np.float32)
+        before = near_ids[query] >= 0
+        found = np.concatenate([near_ids[query][before], ids[candidates]])
+        distances = np.concatenate([near_distances[query][before], own])
+        best = np.lexsort((found, distances))[:k]
+        near_ids[query, : len(best)] = found[best]
+        near_distances[query, : len(best)] = distances[best]
 
 
 @dataclass(frozen=True)
@@ -141,6 +167,7 @@ class PartitionedIndex:
         distances = np.full((len(queries), n_neighbors), np.inf, dtype=np.float32)
         if device != "cpu":
             return self._search_on_gpu(queries, ids, distances, n_probe, device)
+        keep = _keep_nearest_of_few if spare(len(queries)) else _keep_nearest
         for cell, which in self._visits(queries, n_probe):
             inside = slice(self.starts[cell], self.starts[cell + 1])
             points, half = self.points[inside], self._half_squares[inside]
@@ -148,7 +175,7 @@ class PartitionedIndex:
             for start in range(0, len(which), step):
                 part = which[start : start + step]
                 closeness = queries[part] @ points.T - half  # (part, points of the cell)
-                _keep_nearest(
+                keep(
                     closeness,
                     queries,
                     part,
