@@ -178,9 +178,8 @@ class Answering(Classifier):
         if texts is not None:
             alone &= ~texts.say_something
         if alone.any():  # nothing to go by but how often a label occurs
-            most = np.argsort(self._tie_place)[:k]
-            ranking.indices[alone] = most
-            probability[alone] = self.label_frequency_[most] / self.n_samples_
+            most, shares = ensemble.wordless
+            ranking.indices[alone], probability[alone] = most[:k], shares[:k]
         return self._with_unseen(TopK(ranking.indices, probability), query)
 
     def _with_unseen(self, ranking: TopK, query: Query) -> TopK:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dxml.exceptions import ModelFormatError
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Space
 from dxml.joint._stored_points import Rows, StoredPoints, rows_of
+from dxml.joint._wordless import wordless_ranking
 from dxml.joint.parts._vote import Vote
 from dxml.joint.parts.protocol import Named, Part, Query
 
@@ -68,6 +70,11 @@ class Ensemble:
         none = plain_csr(*_NO_PAIRS, (0, self.known.n_labels))
         query = Query(X, near, none, every, self.known, device, texts)
         return with_candidates(query, self.parts, self.n_candidates)
+
+    @cached_property
+    def wordless(self) -> tuple[Ids, Floats]:
+        """The ranking of points without a known feature, and its probabilities."""
+        return wordless_ranking(self.known)
 
     def scores(self, query: Query) -> dict[str, Floats]:
         """Each part's scores of the pairs."""

@@ -116,8 +116,8 @@ class Answering(Classifying):
     ) -> Tags | list[Tags]:
         """The most probable labels, best first: a list for one text, a list of lists for several.
 
-        Where nothing of a text is known its labels are only the most frequent ones; its list says
-        so by ``nothing_known``.
+        Where nothing of a text is known its labels are only those frequent among such texts; its
+        list says so by ``nothing_known``.
 
         Parameters
         ----------

@@ -40,8 +40,8 @@ class Tags(list[Tag]):
     Attributes
     ----------
     nothing_known : bool
-        Whether no word of the text is known, and no encoder reads it: its labels are then only the
-        most frequent ones, with the share of the texts that carry each.
+        Whether no word of the text is known, and no encoder reads it: its labels are then those
+        most frequent among training texts whose words no other text has, with about their share.
     """
 
     def __init__(self, tags: Iterable[Tag] = (), *, nothing_known: bool = False) -> None:
