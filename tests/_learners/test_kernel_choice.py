@@ -100,6 +100,8 @@ def test_relations_are_kept_only_where_held_out_points_rank_better() -> None:
     again = fit_kernel(X_all[:250], related[:250], chosen.kernel, CPU)
     assert chosen.kernel.pull > 0 and chosen.relations is not None
     np.testing.assert_allclose(again.relations, chosen.relations, atol=1e-3)
+    [alone] = choose_kernel([fold], CPU, related=False)
+    assert alone.kernel == replace(chosen.kernel, pull=0.0) and alone.relations is None
     one = sp.csr_matrix(noisy[:, :1])
     [apart] = choose_kernel([fold._replace(Y=one[:250], Y_held=one[250:])], CPU)
     assert apart.kernel.pull == 0 and apart.relations is None

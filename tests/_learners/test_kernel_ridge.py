@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._learners import kernel_ridge as module
 from dxml._learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
 from dxml.exceptions import DataFormatError
 
@@ -189,3 +190,18 @@ def test_numpy_scores_as_torch_does(density: float, kind: Any) -> None:
     expected = vote.scores(asked, torch.device("cpu"))
     np.testing.assert_allclose(vote.few_scores(asked), expected, atol=2e-6)
     assert pickle.loads(pickle.dumps(vote)).votes.shape == (40, 5)
+
+
+def test_votes_for_very_many_labels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the inverse, where points carry few labels; by two triangles otherwise."""
+    X, Y = rows(60, 30, 0.3), sp.csr_matrix(some_labels(60, 100).multiply(some_labels(60, 100, 1)))
+    plain = [fit_kernel(X, Y, kernel, CPU).votes for kernel in BOTH]
+    monkeypatch.setattr(module, "MANY_LABELS", 100)
+    calls, inverse = [], torch.cholesky_inverse
+    monkeypatch.setattr(torch, "cholesky_inverse", lambda L: calls.append(1) or inverse(L))
+    for kernel, votes in zip(BOTH, plain, strict=True):
+        found = fit_kernel(X, Y, kernel, CPU).votes
+        np.testing.assert_allclose(found, votes, atol=1e-5)
+    assert len(calls) == 2
+    fit_kernel(X, some_labels(60, 100), BOTH[0], CPU)  # a fifth of the labels a point
+    assert len(calls) == 2

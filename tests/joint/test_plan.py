@@ -229,3 +229,20 @@ def test_neighbours_are_searched_in_the_space_of_a_wide_layer_over_every_label()
     assert of(True, kernel=True, width=8).space == "wide"
     assert of(False, linear=True, width=8).space is None
     assert of(True, kernel=True).space is None
+
+
+def test_long_texts_just_beyond_every_label_keep_a_kernel_beside_their_shortlist() -> None:
+    """4,200 × 4,200 is more than 2²⁴ pairs; manual pages have some 150 words each."""
+    options = Options(standardised=False, device="cpu", precision="float16", random_state=0)
+    shape = Shape(4_200, 30_000, 4_200, False, False, "cpu", 8e9, 150.0)
+
+    def parts(**changes: Any) -> set[str]:
+        return set(make_plan(replace(shape, **changes), options).parts)
+
+    assert parts() == {"kernel", "linear", "vote", "frequency"}
+    assert parts(per_point=50.0) == {"trees", "linear", "vote", "frequency"}, "short texts"
+    assert "kernel" in parts(n_samples=9_999) and "kernel" not in parts(n_samples=10_000)
+    assert "kernel" in parts(n_labels=15_978) and "kernel" not in parts(n_labels=15_979), "2²⁶"
+    assert "kernel" not in parts(n_labels=3_994), "a shortlist that the user asked for"
+    assert "kernel" not in parts(device="cuda")
+    assert "kernel" not in parts(memory=1e8), "8 bytes for each pair of points"

@@ -52,10 +52,13 @@ def choose_kernel(
     device: torch.device,
     candidates: Sequence[Kernel] = KERNELS,
     progress: Progress = SILENT,
+    *,
+    related: bool = True,
 ) -> list[KernelVote]:
     """The candidate with the highest mean of P@1, P@3 and P@5 on held-out points; votes by fold.
 
-    Kernels have the ridge that they needed (see `fit_kernel`) and the `pull` that earns its place.
+    Kernels have the ridge that they needed (see `fit_kernel`) and the `pull` that earns its place,
+    unless relations of labels are not asked for (`related`).
     """
     best, chosen = -1.0, list[_Solved]()
     with full_precision(), progress.stage("kernel", len(candidates), "kernels") as report:
@@ -67,7 +70,7 @@ def choose_kernel(
                 best, chosen = reached, solved
             report.advance()
             report.note(f"{chosen[0].kernel.kind}, mean precision {best:.4f}")
-        if folds[0].Y.shape[1] <= MOST_RELATED:
+        if related and folds[0].Y.shape[1] <= MOST_RELATED:
             chosen = _with_relations(grounds, chosen, best + LEAST_GAIN)
     return [
         kept_vote(ground.points, one.votes, one.kernel, one.relations)

@@ -51,6 +51,8 @@ __all__ = [
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 LEAST_RIDGE = 1e-3  # of a second try: a factor that only just exists gives votes of noise
+MANY_LABELS = 2048  # from which on votes may be solved for by the inverse
+RARELY = 20  # labels, of which a point carries one at most, for that
 LEFT_OUT = 8000  # points that the relations are learnt from, at most
 
 
@@ -271,9 +273,15 @@ def solve(squared: Callable[[], Tensor], labels: Tensor, kernel: Kernel) -> tupl
 
 
 def _votes(factor: Tensor, labels: Tensor) -> Tensor:
-    """(n, n_labels)"""
+    """(n, n_labels). For very many labels, of which points carry few, by the inverse."""
     import torch
 
+    n, n_labels = labels.shape
+    many = n_labels >= MANY_LABELS and 3 * n_labels > n and labels.device.type == "cpu"
+    if many and RARELY * int(torch.count_nonzero(labels)) < labels.numel():
+        inverse = torch.cholesky_inverse(factor).numpy()
+        carried = sp.csr_matrix(labels.numpy()).T.tocsr()
+        return torch.from_numpy(np.ascontiguousarray((carried @ inverse).T))
     half = torch.linalg.solve_triangular(factor, labels, upper=False)
     return torch.linalg.solve_triangular(factor.mT, half, upper=True).contiguous()
 

@@ -9,6 +9,7 @@ __all__ = [
     "EVERY_LABEL_PAIRS",
     "FEW_POINTS",
     "KERNEL_ALONE_POINTS",
+    "KERNEL_PAIRS",
     "LINEAR_PAIR_BYTES",
     "LONG_TEXTS",
     "MANY_TEXTS",
@@ -31,6 +32,9 @@ CPU_KERNEL_POINTS = 14_000
 """Points up to which a CPU solves for the kernel's votes."""
 KERNEL_ALONE_POINTS = 10_000
 """Points below which a kernel ranks better without a wide layer beside it."""
+KERNEL_PAIRS = 1 << 26
+"""Points × labels up to which long texts that are scored for a shortlist have a kernel too, on a
+CPU: fewer than `KERNEL_ALONE_POINTS` points. Its votes take 2 bytes each in a folder."""
 LINEAR_PAIR_BYTES = 9
 """Bytes that training a linear head over every label takes for each point and label."""
 FEW_POINTS = 20_000

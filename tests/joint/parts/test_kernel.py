@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
 from dxml.joint import Joint
+from dxml.joint import _plan as plan_module
 from dxml.joint._ensemble import every_pair
 from dxml.joint._points import Known
 from dxml.joint.parts import _kernel as module
@@ -144,3 +146,43 @@ def test_a_kernel_that_is_too_large_to_solve_stays(
     before = votes(model).votes
     model.memory_gb = 1e-9
     assert (votes(model.catch_up()).votes == before).all()
+
+
+def test_it_proposes_its_best_labels_and_scores_them_once(
+    known: Known, part: KernelPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = known.points[:5]
+    expected, calls, every = part.vote.scores(X, CPU), [], KernelPart._every
+
+    def counted(self: KernelPart, query: Query) -> Any:
+        calls.append(1)
+        return every(self, query)
+
+    monkeypatch.setattr(KernelPart, "_every", counted)
+    query = Query(X, known.search(X, 3, "cpu"), known.labels[:5], False, known, "cpu")
+    proposed = part.propose(query, 3)
+    best = np.argsort(-expected, axis=1)[:, :3]
+    assert [set(row) for row in proposed.tolist()] == [set(row) for row in best.tolist()]
+    rows = np.repeat(np.arange(5), np.diff(query.pairs.indptr))
+    assert np.array_equal(part.scores(query), expected[rows, query.pairs.indices])
+    assert len(calls) == 1
+    assert np.array_equal(part.propose(query, 8), np.tile(np.arange(8), (5, 1)))
+
+
+def test_beside_a_shortlist_it_is_weighed_kept_and_taught(
+    planted: Dataset, halves: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As long texts just beyond `EVERY_LABEL_PAIRS` have it."""
+    for home in (module, plan_module):
+        monkeypatch.setattr(home, "EVERY_LABEL_PAIRS", 100)
+    monkeypatch.setattr(module, "TREE_FEATURES", 1)
+    old, fresh, new = halves
+    X_new = planted.X[new]
+    model = Joint(n_trees=0, width=0, device="cpu").fit(planted.X[old], planted.Y[old][:, :10])
+    assert not model.plan_.every_label and set(model.parts_) >= {"kernel", "linear", "vote"}
+    assert votes(model).kernel.pull == 0
+    model.save(tmp_path / "model")
+    again = Joint.load(tmp_path / "model").predict_topk(X_new, 3)
+    assert np.array_equal(again.indices, model.predict_topk(X_new, 3).indices)
+    model.partial_fit(planted.X[fresh], planted.Y[fresh])
+    assert votes(model).votes.shape == (400, planted.Y.shape[1])

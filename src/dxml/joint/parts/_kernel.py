@@ -20,7 +20,13 @@ from dxml._learners.kernel_choice import Fold, choose_kernel
 from dxml._learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
-from dxml.joint._sizes import CPU_KERNEL_POINTS
+from dxml.joint._sizes import (
+    CPU_KERNEL_POINTS,
+    EVERY_LABEL_PAIRS,
+    KERNEL_ALONE_POINTS,
+    KERNEL_PAIRS,
+    TREE_FEATURES,
+)
 from dxml.joint.parts.protocol import (
     Lesson,
     Named,
@@ -41,6 +47,7 @@ VOTES: dict[Precision, Precision] = {"float32": "float32", "float16": "float16",
 """Precision of the votes in a model of each precision: in 8 bits they lose a point of P@3."""
 MOST_MOVED = 0.05  # sum of a label's rounding errors: what they move its scores by, at most
 CHOICE_POINTS = {"cpu": 5_000, "cuda": 10_000}  # on which the kernel is chosen, at most
+FEW_CHOICE_POINTS = 2_000  # the same, beside shortlists
 NEAREST = 50  # known points around a new one, whose votes it may change
 INVOLVED = 1000  # known points whose votes may change in one lesson
 
@@ -58,9 +65,15 @@ class KernelPart(Part):
     def plan(
         cls, shape: Shape, options: Options, others: Mapping[str, Settings]
     ) -> Settings | None:
-        n = shape.n_samples
+        """For small data, and beside a shortlist for long texts on a CPU that are not much more.
+
+        Those have no trees, and rank worse by a linear head alone.
+        """
+        n, pairs = shape.n_samples, shape.n_samples * shape.n_labels
         affordable = 8 * n * n <= shape.memory and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
-        return {} if shape.every_label and affordable else None
+        long = shape.device == "cpu" and not shape.dense and shape.per_point > TREE_FEATURES
+        beside = long and n < KERNEL_ALONE_POINTS and EVERY_LABEL_PAIRS < pairs <= KERNEL_PAIRS
+        return {} if affordable and (shape.every_label or beside) else None
 
     @classmethod
     def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
@@ -77,11 +90,15 @@ class KernelPart(Part):
 
     @classmethod
     def choose(cls, trials: Sequence[Trial], settings: Settings) -> tuple[Settings, Sequence[Part]]:
-        """The kernel that ranks held-out points best by itself, on some of the other points."""
+        """The kernel that ranks held-out points best by itself, on some of the other points.
+
+        Beside shortlists, where there are many labels, on fewer, and without their relations.
+        """
         import torch
 
-        options = trials[0].task.options
+        options, shortlists = trials[0].task.options, trials[0].near is not None
         device, most = torch.device(options.device), CHOICE_POINTS[options.device]
+        most = FEW_CHOICE_POINTS if shortlists else most
         rng = spawn(options.random_state, "kernel")["kernel"]
         folds = []
         for trial in trials:
@@ -90,9 +107,10 @@ class KernelPart(Part):
             rows = slice(n) if n <= most else np.sort(rng.permutation(n)[:most])
             folds.append(Fold(X[rows], Y[rows], trial.X, trial.Y))
         votes = []
-        for trial, found in zip(
-            trials, choose_kernel(folds, device, progress=trials[0].task.progress), strict=True
-        ):
+        best = choose_kernel(
+            folds, device, related=not shortlists, progress=trials[0].task.progress
+        )
+        for trial, found in zip(trials, best, strict=True):
             X, Y = trial.task.learnt
             whole = found.votes.shape[0] == X.shape[0]
             votes.append(found if whole else fit_kernel(X, Y, found.kernel, device))
@@ -103,16 +121,27 @@ class KernelPart(Part):
         return asdict(self.vote.kernel)
 
     def scores(self, query: Query) -> Floats:
-        if query.device == "cpu" and spare(query.X.shape[0]) and "torch" not in sys.modules:
-            every = self.vote.few_scores(query.X)
-        else:
-            import torch
-
-            every = self.vote.scores(query.X, torch.device(query.device))
         if query.every_label:
-            return every.ravel()
+            return self._every(query).ravel()
+        every = query.computed.pop(self.name, None)
+        every = self._every(query) if every is None else every
         rows = np.repeat(np.arange(len(every)), np.diff(query.pairs.indptr))
-        return every[rows, query.pairs.indices]
+        return np.asarray(every[rows, query.pairs.indices])
+
+    def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
+        """The labels of the highest scores, which are then known for all labels."""
+        every = query.computed[self.name] = self._every(query)
+        if size >= every.shape[1]:
+            return np.tile(np.arange(every.shape[1], dtype=np.int32), (len(every), 1))
+        return np.argpartition(-every, size, axis=1)[:, :size].astype(np.int32)
+
+    def _every(self, query: Query) -> Floats:
+        """The scores of all labels, (n_samples, n_labels)."""
+        if query.device == "cpu" and spare(query.X.shape[0]) and "torch" not in sys.modules:
+            return self.vote.few_scores(query.X)
+        import torch
+
+        return self.vote.scores(query.X, torch.device(query.device))
 
     def add(self, lesson: Lesson) -> KernelPart:
         """Votes of the new points and of up to 1,000 known ones are solved for; others stay."""
