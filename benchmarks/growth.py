@@ -109,7 +109,10 @@ def run(methods: list[str], jobs: int) -> None:
     order = sorted(wanted, key=lambda job: (job[0] == "joint", -log_size(dict(job[1:]))))
     with ThreadPoolExecutor(jobs) as pool:
         costs = pool.map(lambda job: in_a_process(job[0], dict(job[1:])), order)
-        known = dict(zip(order, costs, strict=True))
+        known = {}
+        for job, cost in zip(order, costs, strict=True):
+            known[job] = cost
+            print(*job, cost, flush=True)
     stored = json.loads(STORED.read_text("utf-8")) if STORED.is_file() else {"fits": {}}
     for method in methods:
         for axis in AXES:
