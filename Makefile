@@ -126,6 +126,7 @@ docs: $(READY)   ## docs/benchmarks.md, its figures, docs/results.md and the REA
 	$(BIN)/python benchmarks/ray_scaling.py --page
 	$(BIN)/python benchmarks/cluster_plan.py --page
 	$(BIN)/python benchmarks/memory.py --page
+	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/contents_page.py
 	$(BIN)/python benchmarks/reliability.py
 

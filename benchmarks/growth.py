@@ -114,14 +114,7 @@ def run(methods: list[str], jobs: int) -> None:
             known[job] = cost
             print(*job, cost, flush=True)
     stored = json.loads(STORED.read_text("utf-8")) if STORED.is_file() else {"fits": {}}
-    for method in methods:
-        for axis in AXES:
-            found = [known[method, *sorted(shapes[axis, size].items())] for size in sizes[axis]]
-            fit = fitted(sizes[axis], found)
-            stored["fits"][f"{method} {axis}"] = fit
-            print(f"{method:6} {axis:17} {fit}", flush=True)
-    stored |= {
-        "base": BASE,
+    circumstances = {
         "command": " ".join(["python", "benchmarks/growth.py", *sys.argv[1:]]),
         "commit": commit(),
         "date": date.today().isoformat(),
@@ -130,6 +123,13 @@ def run(methods: list[str], jobs: int) -> None:
         "jobs": jobs,
         "versions": describe_versions(),
     }
+    for method in methods:
+        for axis in AXES:
+            found = [known[method, *sorted(shapes[axis, size].items())] for size in sizes[axis]]
+            fit = {**fitted(sizes[axis], found), **circumstances}
+            stored["fits"][f"{method} {axis}"] = fit
+            print(f"{method:6} {axis:17} {fit}", flush=True)
+    stored["base"] = BASE
     STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
 
 
@@ -157,13 +157,17 @@ def render() -> str:
             f"{fit['exponent_memory']:.2f} | {fit['n_log_n']:.2f} |"
         )
     base = ", ".join(f"{size:,} {names.get(axis, axis)}" for axis, size in stored["base"].items())
+    runs = {
+        f"`{fit['command']}`, {fit['jobs']} at once, {fit['date']}, commit {fit['commit']}"
+        for fit in stored["fits"].values()
+    }
+    (machine,) = {machine_name(fit["machine"]) for fit in stored["fits"].values()}
     return "\n".join(
         [
             *lines,
             "",
-            f"Generated documents; what is not doubled stays at {base}. One thread a process, "
-            f"{stored['jobs']} processes at once. `{stored['command']}` on "
-            f"{machine_name(stored['machine'])}, {stored['date']}, commit {stored['commit']}.",
+            f"Generated documents; what is not doubled stays at {base}. Each fit has a process "
+            f"with one thread. On {machine}: {'; '.join(sorted(runs))}.",
         ]
     )
 

@@ -58,7 +58,7 @@ SOURCES = {
     ),
     "docs/guide/annif.md": ("annif-beside.json",),
     "docs/guide/large.md": (
-        *("large-twins.jsonl", "memory.json", "scale.json", "contents-paths.json"),
+        *("large-twins.jsonl", "memory.json", "scale.json", "contents-paths.json", "growth.json"),
     ),
     "docs/guide/tagging.md": ("teaching.json", "teaching-choices.json", "suggest-next.json"),
     "docs/guide/cluster.md": ("ray-scaling.json", "cluster-plan.json"),
