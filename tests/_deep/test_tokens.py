@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from dxml._deep import Pretrained, Reader, Tokens
-from dxml.exceptions import ParameterError
+from dxml.exceptions import ModelFormatError, ParameterError
 
 from .planting import make_tokenizer
+
+
+@pytest.mark.parametrize("wrong", ["", "{", "[]", "\x01", '{"model": {"type": "none"}}'])
+def test_a_damaged_tokenizer_is_named(wrong: str) -> None:
+    """As in a folder whose checksums are right: it was an error of no kind, at the first text."""
+    with pytest.raises(ModelFormatError, match="the tokenizer of the texts' tokens is damaged"):
+        Reader(wrong, 8)
 
 
 def test_texts_are_taken_and_joined() -> None:

@@ -120,6 +120,21 @@ def test_a_zip_archive_that_expands_without_end(
             open_it(path)
 
 
+def test_an_archive_that_asks_for_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes of an xz archive may ask for 4 GB to unpack it with."""
+
+    def refused(self: object, size: int = -1) -> bytes:
+        raise MemoryError
+
+    path = tmp_path / "a.csv.xz"
+    path.write_bytes(COMPRESS[".xz"](b"text\nherring\n"))
+    monkeypatch.setattr("lzma.LZMAFile.read", refused)
+    with pytest.raises(DataFormatError, match="damaged .it asks for more memory than there is"):
+        read_table(path)
+
+
 def test_what_compresses_well_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "EXPANDED", 1 << 12)
     path = tmp_path / "a.csv.gz"

@@ -112,3 +112,37 @@ def test_without_rdflib_it_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "rdflib", None)
     with pytest.raises(DataFormatError, match=r"needs rdflib. .* pip install 'dxml\[skos\]'"):
         read_thesaurus(file)
+
+
+CONCEPT = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+    'xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="http://a.org/1">'
+    '<skos:prefLabel xml:lang="en">fish&x;</skos:prefLabel></skos:Concept></rdf:RDF>'
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        '<!ENTITY a "xxx"><!ENTITY x "&a;&a;&a;">',
+        "<!ENTITY a 'xxx'><!ENTITY x '>&a;&a;'>",
+        '<!ENTITY a "xxx"><!ENTITY x "&#38;a;&#38;a;">',
+        '<!ENTITY x SYSTEM "file:///etc/passwd">',
+        '<!ENTITY x PUBLIC "a" "http://example.org/a">',
+        '<!ENTITY % p "a"><!ENTITY x "b">',
+    ],
+)
+def test_entities_that_expand_without_end(tmp_path: Path, declared: str, encoding: str) -> None:
+    """A kilobyte of them kept the reader busy for minutes."""
+    path = tmp_path / "v.rdf"
+    path.write_text(f"<!DOCTYPE rdf:RDF [{declared}]>{CONCEPT}", encoding)
+    with pytest.raises(DataFormatError, match="v.rdf: has an entity that is made of others, or of"):
+        read_thesaurus(path)
+
+
+def test_an_entity_of_a_plain_text_is_read(tmp_path: Path) -> None:
+    """As Protégé writes them, for the beginnings of URIs."""
+    path = tmp_path / "v.rdf"
+    path.write_text(f'<!DOCTYPE rdf:RDF [<!ENTITY x "es">]>{CONCEPT}', "utf-8")
+    assert set(read_thesaurus(path)) == {"fishes"}

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dxml.exceptions import ParameterError
+from dxml._core.arrays import HELP
+from dxml.exceptions import ModelFormatError, ParameterError
 from dxml.progress import SILENT, Progress
 
 __all__ = ["Reader", "Tokens", "Word"]
@@ -92,7 +93,12 @@ class Reader:
         if max_length < 4:
             raise ParameterError(f"max_length must be 4 tokens or more, got {max_length}.")
         self.max_length, self._special = max_length, special
-        self._tokenizer: Any = Tokenizer.from_str(tokenizer)
+        try:
+            self._tokenizer: Any = Tokenizer.from_str(tokenizer)
+        except Exception as error:  # the package has no other
+            raise ModelFormatError(
+                f"the tokenizer of the texts' tokens is damaged ({error}). {HELP}"
+            ) from error
         padding = self._tokenizer.padding
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length)

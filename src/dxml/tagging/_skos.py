@@ -7,6 +7,7 @@ are left out. So are broader links that close a circle, which published vocabula
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,8 @@ FORMATS = {
     ".nt": "nt",
     ".n3": "n3",
 }
+_NESTED = re.compile(rb"""<!ENTITY\s+(%|[^"'>]*("[^"]*&|'[^']*&|\sSYSTEM\s|\sPUBLIC\s))""")
+"""In the bytes of XML, those of UTF-16 without their zeros; an entity of a plain text is none."""
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 SKOS_XL = "http://www.w3.org/2008/05/skos-xl#"
 DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
@@ -89,6 +92,11 @@ def _parsed(path: Path) -> Any:
         ) from None
     with open_text(path) as file:
         text = b"".join(file.blocks())
+    if FORMATS[plain_suffix(path)] == "xml" and _NESTED.search(text.replace(b"\0", b"")):
+        raise DataFormatError(
+            f"{path}: has an entity that is made of others, or of another file, and may expand "
+            "without end. Write what it stands for."
+        )
     try:
         return rdflib.Graph().parse(data=text, format=FORMATS[plain_suffix(path)])
     except Exception as error:  # every parser of rdflib has errors of its own

@@ -38,7 +38,8 @@ LONGEST_LINE = 1 << 30  # bytes
 LONGEST_HEADER = 1 << 20  # bytes of a first line that holds a few numbers
 EXPANDED = 1 << 30  # bytes that an archive may always become
 EXPANSION = 200  # times its size that an archive may become beyond that; text becomes some 10 times
-_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_DAMAGE = (EOFError, MemoryError, OSError, zlib.error, lzma.LZMAError)
+"""MemoryError: a few bytes of an xz archive may ask for gigabytes to unpack it with."""
 
 
 def plain_suffix(path: str | Path) -> str:
@@ -68,6 +69,10 @@ def _too_large(expanded: int, what: str = "the archive") -> str:
         f"{what} expands to over {expanded >> 20:,} MB, more than {EXPANSION} times its size. "
         "Unpack it yourself if it is meant to"
     )
+
+
+def _why(error: BaseException) -> str:
+    return "it asks for more memory than there is" if isinstance(error, MemoryError) else str(error)
 
 
 def _decompressor(raw: IO[bytes], suffix: str) -> IO[bytes] | gzip.GzipFile:
@@ -155,7 +160,7 @@ class TextFile:
             block = self._stream.read(size)
         except _DAMAGE as error:
             self.fail(
-                f"the {self._suffix.lstrip('.')} archive is truncated or damaged ({error}). "
+                f"the {self._suffix.lstrip('.')} archive is truncated or damaged ({_why(error)}). "
                 "Download it again"
             )
         self._stage.advance(self._raw.tell() - self._told)
