@@ -17,6 +17,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 READERS, MODELS, FAULTS = "fuzz-readers.json", "fuzz-models.json", "faults.json"
 SOAK, SCHEMA, CHECKPOINTS = "soak.json", "schema.json", "checkpoints.json"
+LARGE, VERSIONS = "two-billion.json", "versions.json"
 
 
 def stored(name: str) -> list[dict[str, Any]]:
@@ -161,6 +162,42 @@ def _checkpoints() -> list[str]:
     return [*lines, "", _by(runs)] if runs else []
 
 
+def _large() -> list[str]:
+    lines = [
+        "| method | stored values | points | right, before the 2³¹st value | right, behind it | "
+        "`--memory` | memory at most | core seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    runs = stored(LARGE)
+    for run in runs:
+        cells = [
+            f"`{run['method']}`",
+            f"{run['stored']:,}",
+            f"{run['points']:,}",
+            run["right before"],
+            run["right behind"],
+            run["memory"] or "",
+            f"{run['peak'] / 1e6:,.0f} MB",
+            f"{run['cpu']:,}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    notes = list(dict.fromkeys(run["note"] for run in runs if "note" in run))
+    return [*lines, "", " ".join([*notes, _by(runs)])] if runs else []
+
+
+def _versions() -> list[str]:
+    lines = ["| run | passed | failed | skipped | with |", "|---|---|---|---|---|"]
+    runs = stored(VERSIONS)
+    for run in runs:
+        told = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
+        numbers = [f"{run[kind]:,}" for kind in ("passed", "failed", "skipped")]
+        lines.append(
+            f"| `{run['command']}`, {run['ended'][:10]} | {' | '.join(numbers)} | {told} |"
+        )
+    notes = [run["note"] for run in runs if "note" in run]
+    return [*lines, *(["", " ".join(notes)] if notes else [])] if runs else []
+
+
 def _by(runs: list[dict[str, Any]]) -> str:
     last = runs[-1]
     day = (last.get("began") or last["ended"])[:10]
@@ -174,9 +211,11 @@ def render() -> str:
         "### Model folders": _models(),
         "### Faults": _faults(),
         "### Checkpoints": _checkpoints(),
+        "### More than 2³¹ values": _large(),
         "### The service, killed and swapped": _service(),
         "### The service, asked 10,000 times a minute": _steady(),
         "### The service, asked what its description allows": _schema(),
+        "### Oldest and newest packages": _versions(),
     }
     parts = {title: lines for title, lines in parts.items() if lines}
     return "\n\n".join(f"{title}\n\n" + "\n".join(lines) for title, lines in parts.items())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .audit import judged
-from .versions import ROOT, constraints, lower_bounds, name_of
+from .versions import ROOT, constraints, counted, lower_bounds, name_of, store
 
 
 def test_lower_bounds_are_those_of_dxml_and_its_extras() -> None:
@@ -69,3 +71,16 @@ def test_an_audit_that_knows_nothing_is_none(
     found = judged({"dependencies": packages})
     assert found[0] == code and found[1].startswith(said)
     assert judged(None)[0] == 2
+
+
+def test_a_run_of_the_suite_is_stored(tmp_path: Path) -> None:
+    report, output = tmp_path / "report.xml", tmp_path / "versions.json"
+    report.write_text(
+        '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
+    )
+    assert counted(report) == {"passed": 5, "failed": 2, "skipped": 2}
+    for which in ("oldest", "newest"):
+        store(output, which, counted(report), "numpy==1.26.0\nother==2\n")
+    runs = json.loads(output.read_text("utf-8"))
+    assert [run["command"] for run in runs] == ["make oldest", "make newest"]
+    assert runs[0]["passed"] == 5 and runs[0]["versions"] == {"numpy": "1.26.0"}

@@ -3,6 +3,7 @@
     make oldest                                     # python tests/versions.py oldest
     make newest
     python tests/versions.py oldest tests/service   # some tests
+    python tests/versions.py oldest --output benchmarks/results/versions.json   # and store it
 
 Oldest are the lower bounds of what dxml and its extras need; of what only the tests need, the
 newest that goes with them. torch is always the version of constraints.txt: others are other builds
@@ -12,15 +13,20 @@ of gigabytes. Environments stay in build/oldest and build/newest.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
+NOT = ("failures", "errors", "skipped")
+SHOWN = ("numpy", "scipy", "numba", "scikit-learn", "torch", "fastapi", "pydantic", "uvicorn")
 PINNED = "torch"
 LEFT_OUT = ("dev", "docs", "ray", "sentences", "vectors")  # tools, and what the quick suite lacks
 OTHER_TIERS = ("codespell", "mypy", "ruff", "schemathesis")  # tools that the quick suite lacks
@@ -83,21 +89,54 @@ def environment(which: str) -> Path:
     return python
 
 
+def counted(report: Path) -> dict[str, int]:
+    """Tests that passed, failed and were skipped, by pytest's report in XML."""
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    found = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", *NOT)}
+    failed = found["failures"] + found["errors"]
+    passed = found["tests"] - failed - found["skipped"]
+    return {"passed": passed, "failed": failed, "skipped": found["skipped"]}
+
+
+def store(output: Path, which: str, counts: dict[str, int], installed: str) -> None:
+    """Add a run of the whole suite to a file of such runs."""
+    kept = {line.partition("==")[0]: line.partition("==")[2] for line in installed.splitlines()}
+    commit = ["git", "rev-parse", "--short=12", "HEAD"]
+    run = {
+        "command": f"make {which}",
+        "commit": subprocess.run(commit, cwd=ROOT, capture_output=True, text=True).stdout.strip(),
+        "ended": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "which": which,
+        **counts,
+        "versions": {name: kept[name] for name in SHOWN if name in kept},
+    }
+    runs = json.loads(output.read_text("utf-8")) if output.exists() else []
+    output.write_text(json.dumps([*runs, run], indent=1) + "\n", "utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("which", choices=("oldest", "newest"))
     parser.add_argument("tests", nargs="*", help="all of the quick suite without them")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--kept", action="store_true", help="the environment of the last run")
+    parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
     asked = parser.parse_intermixed_args()
     kept = ROOT / "build" / asked.which / "bin" / "python"
     python = kept if asked.kept else environment(asked.which)
-    subprocess.run([python, "-m", "pip", "list", "--format", "freeze"], check=True)
+    listing = [python, "-m", "pip", "list", "--format", "freeze"]
+    installed = subprocess.run(listing, check=True, stdout=subprocess.PIPE, text=True).stdout
+    print(installed, flush=True)
+    report = python.parents[1] / "report.xml"
     command = [python, "-m", "pytest", "-q", "-n", str(asked.workers), *asked.tests]
+    command += ["--junitxml", str(report)]
     if asked.which == "oldest":  # old packages use what is about to go in newer ones below them
         command += ["-W", "default::DeprecationWarning", "-W", "default::FutureWarning"]
     loops = {"NUMBA_CACHE_DIR": str(python.parents[1] / "loops")}  # compiled by another numba
-    return subprocess.run(command, cwd=ROOT, check=False, env=os.environ | loops).returncode
+    ended = subprocess.run(command, cwd=ROOT, check=False, env=os.environ | loops).returncode
+    if asked.output and not asked.tests and ended in (0, 1):
+        store(asked.output, asked.which, counted(report), installed)
+    return ended
 
 
 if __name__ == "__main__":

@@ -53,6 +53,17 @@ STEADY = {
     "p50_ms": 3.1,
     "p99_ms": 20.0,
 }
+LARGE = {
+    "method": "knn",
+    "stored": 2_147_483_650,
+    "points": 600_000,
+    "right before": "7 of 8",
+    "right behind": "9 of 9",
+    "memory": "6GB",
+    "peak": 400_000_000,
+    "cpu": 1234,
+}
+SUITE = {"passed": 4000, "failed": 1, "skipped": 2, "versions": {"numpy": "2.0"}}
 TRAINED = {"training": "texts", "seconds": 1234.5, "stored": 3, "storing": 1.5, "share": 0.0012}
 
 
@@ -64,6 +75,8 @@ def test_runs_become_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             RAN | STEADY | {"workers": 1, "megabytes": {}},
         ],
         module.SCHEMA: [RAN | {"models": {"tagger": {"requests": 4321, "right": True}}}],
+        module.LARGE: [RAN | LARGE],
+        module.VERSIONS: [{"command": "make it", "ended": RAN["began"]} | SUITE],
         module.CHECKPOINTS: [RAN | {"trainings": [TRAINED, TRAINED | {"every": 180.0}]}],
     }
     monkeypatch.setattr(module, "stored", planted.__getitem__)
@@ -76,6 +89,10 @@ def test_runs_become_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         "| texts | 1,234.5 | 3 | 1.5 | 0.12 % |",
         "| texts | 1,234.5 | 3 | 1.5 | 0.12 %, one in 180 s |",
     ]
+    assert module._large()[2] == (
+        "| `knn` | 2,147,483,650 | 600,000 | 7 of 8 | 9 of 9 | 6GB | 400 MB | 1,234 |"
+    )
+    assert module._versions()[2] == "| `make it`, 2026-01-02 | 4,000 | 1 | 2 | numpy 2.0 |"
     assert module._steady()[-1] == "`make it` on a machine, 2026-01-02."
 
 
@@ -83,6 +100,7 @@ def test_kinds_of_runs_that_are_not_stored_have_no_table(monkeypatch: pytest.Mon
     module = load_script("reliability")
     monkeypatch.setattr(module, "stored", lambda name: [])
     assert module._steady() == module._schema() == module._checkpoints() == []
+    assert module._large() == module._versions() == []
 
 
 def test_growth_of_what_rises_and_falls(monkeypatch: pytest.MonkeyPatch) -> None:
