@@ -142,12 +142,15 @@ def test_tables_of_many_kinds(page: Browser) -> None:
     table, tabbed, array, wide, written = found
     assert table["columns"] == ["a", "b"]
     assert table["rows"] == [
-        {"a": "1", "b": 'two\nlines, "q"', "id": "a.csv:1"},
-        {"a": "3", "b": "", "id": "a.csv:2"},
+        {"place": "a.csv:1", "cells": {"a": "1", "b": 'two\nlines, "q"'}},
+        {"place": "a.csv:2", "cells": {"a": "3", "b": ""}},
     ]
-    assert tabbed["rows"] == [{"a": "1", "b": "x", "id": "b.tsv:1"}]
-    assert array["rows"] == [{"id": "5", "t": "x"}, {"text": "plain", "id": "c.json:2"}]
-    assert wide["rows"] == [{"id": "d.txt", "text": "AB"}]
+    assert tabbed["rows"] == [{"place": "b.tsv:1", "cells": {"a": "1", "b": "x"}}]
+    assert array["rows"] == [
+        {"place": "c.json:1", "cells": {"id": 5, "t": "x"}},
+        {"place": "c.json:2", "cells": {"text": "plain"}},
+    ]
+    assert wide["rows"] == [{"place": "d.txt", "text": "AB"}]
     assert written == 'point,labels,probabilities\r\n"a""b",x;y|z,0.123457|1\r\nnone,,\r\n'
 
 
@@ -171,15 +174,16 @@ def test_two_texts_side_by_side(page: Browser) -> None:
     write(page, FISH, "Fishery")
     change(page, "#least", 1)
     page.click("#compare summary")
-    page.type("#other", f"violin in the opera, herring in a net {EVIL}")
-    page.wait_text("#pairs-rows", "Only in the second")
+    page.type("#other", f"violin, opera, herring, net {EVIL}")
+    page.wait_text("#pairs-rows", ODD)  # the first answers may be about half of what was typed
+    assert "Only in the second" in page.text("#pairs-rows")
     rows = page.all("#pairs-rows tr")
     assert rows[0].startswith("In both (") and rows[1].startswith("Fishery")
     both = page.all("#pairs-rows tr:nth-child(2) .both")
     assert {word.split()[0] for word in both} >= {"herring", "net"}
     assert any("trawler" in word for word in page.all("#pairs-rows tr:nth-child(2) .first"))
     assert any(row.startswith("Music") for row in rows)
-    assert any(row.startswith(ODD) for row in rows) and unharmed(page)
+    assert unharmed(page)
     page.clear("#text")
     page.type("#text", SOUP)
     page.wait_text("#pairs-rows", "Kitchen")
