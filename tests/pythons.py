@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 KNOWN = ("3.11", "3.12", "3.13", "3.14")
 PLACES = ("~/.pyenv/versions/{0}.*/bin/python", "~/.local/share/uv/python/cpython-{0}.*/bin/python")
+BARE = ["-e", ".", "pytest", "hypothesis"]  # the last two for tests/conftest.py
 BARE_TESTS = ("tests/test_extras.py", "tests/test_topk.py", "tests/metrics")
 
 
@@ -46,11 +47,12 @@ def environment(python: Path, name: str, wanted: list[str]) -> Path:
     folder = ROOT / "build" / "pythons" / name
     own, ready = folder / "bin" / "python", folder / ".ready"
     newer = max((ROOT / each).stat().st_mtime for each in ("pyproject.toml", "constraints.txt"))
-    if not ready.exists() or ready.stat().st_mtime < newer:
+    told = "\n".join(wanted)
+    if not ready.exists() or ready.stat().st_mtime < newer or ready.read_text("utf-8") != told:
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
         pip = [own, "-m", "pip", "install", "--quiet", "-c", "constraints.txt"]
         subprocess.run([*pip, *wanted], check=True, cwd=ROOT)
-        ready.touch()
+        ready.write_text(told, "utf-8")
     return own
 
 
@@ -59,7 +61,7 @@ def try_python(version: str, bare: bool, workers: int) -> str:
     python = find_python(version)
     if python is None:
         return "not found"
-    name, wanted = (f"{version}-bare", [".", "pytest"]) if bare else (version, ["-e", ".[dev]"])
+    name, wanted = (f"{version}-bare", BARE) if bare else (version, ["-e", ".[dev]"])
     try:
         own = environment(python, name, wanted)
     except subprocess.CalledProcessError as error:
