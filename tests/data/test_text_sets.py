@@ -188,8 +188,8 @@ def test_real_pubmed() -> None:
 @pytest.mark.real
 def test_real_tibkat() -> None:
     train, test = load_dataset("tibkat-gnd"), load_dataset("tibkat-gnd", "test")
-    assert (train.X.shape, train.Y.shape) == ((81_937, 126_855), (81_937, 33_318))
-    assert (test.X.shape, test.Y.shape) == ((13_666, 126_855), (13_666, 33_318))
+    assert (train.X.shape, train.Y.shape) == ((81_937, 126_842), (81_937, 33_318))
+    assert (test.X.shape, test.Y.shape) == ((13_666, 126_842), (13_666, 33_318))
     names = train.label_names or ()
     assert len(set(names)) == len(names)
     assert sum(name.startswith("gnd:") for name in names) == 17_927

@@ -52,7 +52,7 @@ def run(
         "--limit",
         metavar="SECONDS",
         min=1,
-        help="Of each run, where less than the experiment's; a run that takes longer has failed.",
+        help="A run that takes longer has failed.",
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,

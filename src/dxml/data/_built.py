@@ -28,7 +28,7 @@ from dxml.text._strings import pack_strings
 
 __all__ = ["load_built"]
 
-VERSION = 1
+VERSION = 2
 """Increased by one when the same texts give other matrices than before."""
 
 

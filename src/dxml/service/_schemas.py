@@ -51,11 +51,12 @@ def _truth(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_number)]
-Real = Annotated[FiniteFloat, BeforeValidator(_number)]
+# What is refused comes after the bounds: before them, OpenAPI would call a bound `ge`.
+Number = BeforeValidator(_number)
+Real = Annotated[FiniteFloat, Number]
 Text = Annotated[str, AfterValidator(_writable)]
 Texts = Annotated[list[Text], Field(fail_fast=True)]  # one error is enough to refuse it
-Column = Annotated[Whole, Field(ge=0)]
+Column = Annotated[int, Field(ge=0), Number]
 Key = Annotated[int, Field(ge=0)]  # a column that is a field of an object, so in quotation marks
 PointId = Annotated[
     str, Path(description="The id of a text, taught or of the training data.", examples=["a"])
@@ -81,14 +82,13 @@ class PredictRequest(_Request):
         description="A point as {column: value} or [[column, value], …], or a list of points; "
         "for models that were trained on features.",
     )
-    top: Whole | None = Field(
+    top: Annotated[int, Field(ge=1), Number] | None = Field(
         None,
-        ge=1,
         description="Labels a text, at most; 5 by default, or 50 with a threshold and no "
         "explanations.",
     )
-    threshold: Real | None = Field(
-        None, ge=0, le=1, description="Only labels of at least this probability."
+    threshold: Annotated[FiniteFloat, Field(ge=0, le=1), Number] | None = Field(
+        None, description="Only labels of at least this probability."
     )
     explain: Annotated[bool, BeforeValidator(_truth)] = Field(False, description="Also say why.")
 
