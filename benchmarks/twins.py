@@ -138,10 +138,9 @@ def run(only: list[str], threads: int) -> None:
             if known or key in stored["measured"] or not all(word in key for word in only):
                 continue
             data = data or parts(name, kind)
-            stored["measured"][key] = measure(method, *data, threads)
+            stored["measured"][key] = measure(method, *data, threads) | {"commit": commit()}
             stored |= {
                 "command": " ".join(["python", *sys.argv]),
-                "commit": commit(),
                 "date": date.today().isoformat(),
                 "machine": machine_name(describe_machine()),
                 "threads": threads,

@@ -37,7 +37,7 @@ NOT_CLEAN = {
     "test-log.jsonl": {"d9c32d962e52+"},  # scored, and done again with a clean tree
 }
 """Commits of stored results whose code nobody can get back: with changes, or not known."""
-NO_COMMIT = {"joint-same.json", "parts.json", "suggest-next.json", "twins.json"}
+NO_COMMIT = {"joint-same.json", "parts.json", "suggest-next.json"}
 
 
 def commits_in(value: object, name: str = "") -> Iterator[str]:
