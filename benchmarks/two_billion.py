@@ -34,6 +34,7 @@ from dxml._core.memory import open_limit
 from dxml.bench._machine import commit, describe_machine, machine_name
 from dxml.data._mapped import read_mapped, write_mapped
 from dxml.methods import load_model, method_class
+from memory import SETTINGS as LEAST_WORK
 from own_memory import OwnMemory
 
 STORED = Path(__file__).parent / "results" / "two-billion.json"
@@ -43,15 +44,7 @@ SORTS, SIGNS = 4, 20  # sorts of a group, and features that say which
 QUERIES = 200  # copies of points before the 2³¹st value, and as many behind it
 SETTINGS: dict[str, dict[str, Any]] = {
     "knn": {"n_neighbors": 1},
-    "joint": {
-        "candidates": "nearest",
-        "width": 0,
-        "n_trees": 0,
-        "C": 1.0,
-        "max_iter": 2,
-        "n_negatives": 5,
-        "n_candidates": 10,
-    },
+    "joint": LEAST_WORK,
 }
 
 
