@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dxml.baselines._linear import Gram
+from dxml.baselines._gram import Gram
 from dxml.baselines.cplst import CPLST, conditional_directions
 from dxml.data import Dataset, make_planted
 from dxml.metrics import precision_at_k

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.baselines._linear import Gram
+from dxml.baselines._gram import Gram
 from dxml.baselines.leml import LEML, _objective, _solve_labels, _turn
 from dxml.data import Dataset, make_planted
 from dxml.metrics import precision_at_k
@@ -38,7 +38,7 @@ def test_features_step_is_the_least_squares_solution(data: Dataset) -> None:
 def test_labels_step_is_the_least_squares_solution(data: Dataset) -> None:
     A = np.random.default_rng(0).standard_normal((300, 4))
     A -= A.mean(axis=0)
-    found = _solve_labels(data.Y.astype(np.float64), A, 0.7)
+    found = _solve_labels(data.Y.T @ A, A, 0.7)
     stacked = np.vstack([A, np.sqrt(0.7) * np.eye(4)])
     targets = np.vstack([centred(data.Y), np.zeros((4, 12))])
     np.testing.assert_allclose(found.T, np.linalg.lstsq(stacked, targets, rcond=None)[0])
@@ -49,7 +49,7 @@ def test_objective_is_that_of_the_dense_matrices(data: Dataset) -> None:
     W, H = rng.standard_normal((60, 3)), rng.standard_normal((12, 3))
     A, Y = centred(data.X) @ W, centred(data.Y)
     dense = 0.5 * (np.sum((Y - A @ H.T) ** 2) + 0.3 * (np.sum(W**2) + np.sum(H**2)))
-    found = _objective(float(np.sum(Y**2)), data.Y.astype(np.float64), A, W, H, 0.3)
+    found = _objective(float(np.sum(Y**2)), data.Y.T @ A, A, W, H, 0.3)
     assert found == pytest.approx(dense, rel=1e-9)
 
 

@@ -8,15 +8,14 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from dxml._core.arrays import Arrays
+from dxml.baselines._gram import ROWS_AT_A_TIME, Gram, conjugate_gradient, ridge
 from dxml.baselines._linear import (
-    Gram,
+    LABELS_AT_A_TIME,
     LinearMap,
-    conjugate_gradient,
     label_offset,
     logistic,
     rank_product,
     rank_sparse,
-    ridge,
 )
 from dxml.topk import tie_order, topk_from_dense
 
@@ -51,6 +50,36 @@ def test_ridge_is_scikit_learns(X: sp.csr_matrix, T: np.ndarray, direct: int) ->
     np.testing.assert_allclose(ours.weights, theirs.coef_.T, atol=1e-4)
     np.testing.assert_allclose(ours.bias, theirs.intercept_, atol=1e-4)
     np.testing.assert_allclose(ours.apply(X), theirs.predict(X.toarray()), atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_with_few_points_ridge_is_solved_for_them(T: np.ndarray, sparse: bool) -> None:
+    X = sp.random(60, 200, 0.1, "csr", np.float32, np.random.default_rng(0))
+    targets = sp.csr_matrix(T > 0.5) if sparse else T
+    gram = Gram(X, direct=100)
+    assert gram.dense is None and gram.few_points
+    ours = ridge(gram, targets, 0.5)
+    dense = targets.toarray().astype(np.float64) if sparse else T
+    theirs = Ridge(alpha=0.5).fit(X.toarray().astype(np.float64), dense)
+    np.testing.assert_allclose(ours.weights, theirs.coef_.T, atol=1e-5)
+    np.testing.assert_allclose(ours.bias, theirs.intercept_, atol=1e-5)
+    np.testing.assert_allclose(ridge(Gram(X, 0), targets, 0.5).weights, ours.weights, atol=1e-4)
+
+
+def test_sums_over_many_rows_are_those_of_one() -> None:
+    n = ROWS_AT_A_TIME + 500
+    X = sp.random(n, n + 3, 0.001, "csr", np.float32, np.random.default_rng(0))
+    T = np.random.default_rng(1).standard_normal((n, 2))
+    centred = X.astype(np.float64)
+    mean = np.asarray(centred.mean(axis=0)).ravel()
+    gram = Gram(X, direct=0)
+    expected = centred.T @ T - np.outer(mean, T.sum(axis=0))
+    np.testing.assert_allclose(gram.correlate(T), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        gram.project(expected), centred @ expected - mean @ expected, atol=1e-3
+    )
+    W = ridge(gram, T, 0.3).weights.astype(np.float64)
+    np.testing.assert_allclose(gram @ W + 0.3 * W, expected, atol=1e-3)
 
 
 def test_the_penalty_may_change_between_solutions(X: sp.csr_matrix, T: np.ndarray) -> None:
@@ -95,6 +124,19 @@ def test_rankings_are_those_of_the_dense_product() -> None:
         np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
     assert (expected.indices[:, -1] == -1).all()
     assert not (expected.indices == 2).any()
+
+
+def test_more_labels_than_a_core_takes_at_a_time() -> None:
+    rng = np.random.default_rng(5)
+    n_labels = 2 * LABELS_AT_A_TIME + 7
+    codes = rng.integers(-2, 3, (5, 3)).astype(np.float32)  # whole numbers: many ties, no rounding
+    decoder = rng.integers(-2, 3, (3, n_labels)).astype(np.float32)
+    offset = label_offset(rng.integers(0, 2, n_labels), rng.integers(0, 3, n_labels))
+    place = tie_order(rng.integers(1, 4, n_labels))
+    expected = topk_from_dense(codes @ decoder + offset, 40, place)
+    found = rank_product(codes, decoder, offset, 40, place)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 def test_a_map_is_stored_and_restored(X: sp.csr_matrix, T: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from dxml.baselines._svp import label_neighbours, singular_value_projection
 from dxml.baselines.sleec import (
     SLEEC,
     _keep_largest,
+    _local_map,
     _regress,
     cluster_points,
     embed,
@@ -127,10 +128,24 @@ def test_regression_is_ridge(monkeypatch, direct):
     assert np.allclose(bias, expected.intercept_, atol=5e-3)
 
 
+def test_a_local_map_is_that_of_all_features():
+    """Features that a cluster does not have get no weight, and count as dropped."""
+    X = sp.random(40, 12, 0.4, format="csr", random_state=0, dtype=np.float32)
+    wide = sp.csr_matrix((X.data, 3 * X.indices + 1, X.indptr), shape=(40, 40))
+    Z = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    weights, bias = _local_map(wide, Z, 0.7, 0.25)  # 30 of 120 weights, of which 36 are not zero
+    expected, same = _regress(wide, Z, 0.7)
+    sizes = np.abs(expected)
+    kept = np.where(sizes >= np.sort(sizes, axis=None)[-30], expected, 0)
+    assert np.allclose(weights.toarray(), kept, atol=1e-5)
+    assert weights.nnz == 30
+    assert np.allclose(bias, same, atol=1e-5)
+
+
 def test_keep_largest():
     weights = np.array([[1, -5, 0.5], [-2, 0.1, 3]], dtype=np.float32)
-    assert _keep_largest(weights, 0.5).toarray().tolist() == [[0, -5, 0], [-2, 0, 3]]
-    assert np.array_equal(_keep_largest(weights, 1.0).toarray(), weights)
+    assert _keep_largest(weights, 3).toarray().tolist() == [[0, -5, 0], [-2, 0, 3]]
+    assert np.array_equal(_keep_largest(weights, 6).toarray(), weights)
 
 
 def test_embed_is_a_product_scaled_to_length_one():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import copy
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ __all__ = [
 
 BLOCK = 1 << 24  # stored values that are looked at at a time
 MAX_CACHED_ROWS = 4096  # rows of a matrix whose empty template is cached
+
+_Real = TypeVar("_Real", np.float32, np.float64)
 
 
 def plain_csr(
@@ -83,9 +85,9 @@ def _sparse_product(indptr, indices, data, weights, out):  # type: ignore[no-unt
                 row[c] += value * weight[c]
 
 
-def sparse_product(X: sp.csr_matrix, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """X @ weights for float32 CSR X (n, d) and dense weights (d, h), over all cores."""
-    out = np.empty((X.shape[0], weights.shape[1]), dtype=np.float32)
+def sparse_product(X: sp.csr_matrix, weights: npt.NDArray[_Real]) -> npt.NDArray[_Real]:
+    """X @ weights for CSR X (n, d) and dense weights (d, h), in their precision, over all cores."""
+    out = np.empty((X.shape[0], weights.shape[1]), dtype=weights.dtype)
     _sparse_product(X.indptr, X.indices, X.data, weights, out)
     return out
 

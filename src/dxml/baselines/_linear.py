@@ -1,14 +1,7 @@
-"""Shared by the linear methods: ridge and logistic regression, and ranking by a product.
+"""Shared by the linear methods: a linear map, logistic regression, and ranking by a product.
 
-Ridge regression with an intercept that is not penalised,
-
-    min_{W, b} ‖X W + 1 bᵀ − T‖² + α ‖W‖²   ⇔   (Cᵀ C + α I) W = Cᵀ T,  C = X − 1 μᵀ,
-
-needs only products of the Gram matrix Cᵀ C with blocks of columns. `Gram` stores that matrix where
-there are few features, and otherwise multiplies by X and Xᵀ without centring them.
-
-Rankings are computed row by row in a fixed order, so a point has the same scores alone and in a
-batch, and each thread stores only one row of scores.
+A score is summed in a fixed order, so a point has the same scores alone and in a batch, and a
+thread stores the scores of a few labels only.
 """
 
 from __future__ import annotations
@@ -19,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
@@ -29,19 +21,16 @@ from dxml._core.threads import n_threads
 from dxml.topk import TopK, insert_best
 
 __all__ = [
-    "Gram",
     "LinearMap",
     "Loss",
     "LowRankScores",
-    "conjugate_gradient",
     "label_offset",
     "logistic",
     "rank_product",
     "rank_sparse",
-    "ridge",
 ]
 
-MAX_DIRECT = 6000  # features (or labels) up to which a square matrix is stored: 288 MB
+LABELS_AT_A_TIME = 1024  # whose part of the decoder stays in a core's cache for all its points
 
 Loss = Literal["squared_hinge", "logistic"]
 Floats = npt.NDArray[np.float32]
@@ -110,111 +99,6 @@ class LowRankScores:
         return cls(encoder, decoder, arrays.floats("offset", n_labels, never=True))
 
 
-class Gram:
-    """Cᵀ C of centred features C = X − 1 μᵀ, as an operator.
-
-    Attributes
-    ----------
-    mean : float64 array of shape (n_features,)
-        μ.
-    dense : float64 array of shape (n_features, n_features), or None with many features
-    """
-
-    def __init__(self, X: sp.csr_matrix, direct: int = MAX_DIRECT) -> None:
-        self.X = X
-        self.n_samples, self.n_features = X.shape
-        self.transposed = X.T.tocsr()
-        self.mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / max(X.shape[0], 1)
-        self.dense: Doubles | None = None
-        self._factors: dict[float, Any] = {}
-        if self.n_features <= direct:
-            self.dense = (self.transposed @ X).toarray().astype(np.float64)
-            self.dense -= self.n_samples * np.outer(self.mean, self.mean)
-
-    def __matmul__(self, S: Doubles) -> Doubles:
-        """Cᵀ C S for S of shape (n_features, m)."""
-        if self.dense is not None:
-            return self.dense @ S
-        return self.correlate(self.project(S))
-
-    def project(self, S: Doubles) -> Doubles:
-        """C S, of shape (n_samples, m); its columns sum to 0."""
-        outputs = sparse_product(self.X, np.ascontiguousarray(S, dtype=np.float32))
-        return outputs.astype(np.float64) - self.mean @ S
-
-    def correlate(self, T: Doubles | sp.csr_matrix) -> Doubles:
-        """Cᵀ T, of shape (n_features, m), for dense or sparse T of shape (n_samples, m)."""
-        if sp.issparse(T):
-            totals = np.asarray(T.sum(axis=0, dtype=np.float64)).ravel()
-            product = (self.transposed @ T.astype(np.float32)).toarray().astype(np.float64)
-        else:
-            totals = T.sum(axis=0)
-            product = sparse_product(
-                self.transposed, np.ascontiguousarray(T, dtype=np.float32)
-            ).astype(np.float64)
-        return product - np.outer(self.mean, totals)
-
-    def solve(self, B: Doubles, alpha: float) -> Doubles:
-        """(Cᵀ C + α I)⁻¹ B for B of shape (n_features, m)."""
-        if self.dense is None:
-            return conjugate_gradient(self, B, np.ones(B.shape[1]), alpha, np.zeros_like(B), 200)
-        if alpha not in self._factors:
-            shifted = self.dense + alpha * np.eye(self.n_features)
-            self._factors = {alpha: scipy.linalg.cho_factor(shifted, overwrite_a=True)}
-        solution: Doubles = scipy.linalg.cho_solve(self._factors[alpha], B)
-        return solution
-
-
-def conjugate_gradient(
-    gram: Gram,
-    B: Doubles,
-    curvature: Doubles,
-    alpha: float,
-    start: Doubles,
-    steps: int,
-    tolerance: float = 1e-5,
-) -> Doubles:
-    """Solve (cᵢ G + α I) sᵢ = bᵢ for every column i at once.
-
-    Parameters
-    ----------
-    gram : Gram
-        G, of shape (n_features, n_features).
-    B, start : float64 arrays of shape (n_features, m)
-    curvature : float64 array of shape (m,)
-        cᵢ, not negative.
-    steps : int
-        Products with G at most.
-    tolerance : float
-        Stop when every residual is this small beside its bᵢ.
-    """
-    solution = start.copy()
-    residual = B - (gram @ solution) * curvature - alpha * solution
-    direction = residual.copy()
-    square = np.einsum("ij,ij->j", residual, residual)
-    enough = tolerance**2 * np.einsum("ij,ij->j", B, B)
-    for _ in range(steps):
-        if (square <= enough).all():
-            break
-        image = (gram @ direction) * curvature + alpha * direction
-        bend = np.einsum("ij,ij->j", direction, image)
-        step = np.where(square > enough, square / np.maximum(bend, 1e-300), 0)
-        solution += step * direction
-        residual -= step * image
-        before, square = square, np.einsum("ij,ij->j", residual, residual)
-        direction *= square / np.maximum(before, 1e-300)
-        direction += residual
-    return solution
-
-
-def ridge(gram: Gram, T: Doubles | sp.csr_matrix, alpha: float) -> LinearMap:
-    """Ridge regression of the targets T, of shape (n_samples, m), on the features of `gram`."""
-    weights = gram.solve(gram.correlate(T), alpha)
-    mean = np.asarray(T.sum(axis=0, dtype=np.float64)).ravel() / max(gram.n_samples, 1)
-    bias = mean - gram.mean @ weights
-    return LinearMap(weights.astype(np.float32), bias.astype(np.float32))
-
-
 def logistic(X: sp.csr_matrix, y: npt.NDArray[np.bool_], C: float) -> tuple[Doubles, float]:
     """Weights and bias of one binary logistic regression, by liblinear's Newton steps.
 
@@ -242,19 +126,25 @@ def label_offset(offset: npt.NDArray[Any], label_frequency: npt.NDArray[np.int64
 
 @compiled(parallel=True)
 def _rank_product(codes, decoder, offset, tie_order, n_chunks, ids, scores):  # type: ignore[no-untyped-def]
-    n = codes.shape[0]
+    n, m = codes.shape
+    n_labels, k = offset.shape[0], ids.shape[1]
     for chunk in prange(n_chunks):
-        row = np.empty(offset.shape[0], dtype=np.float32)
-        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            row[:] = offset
-            for c in range(codes.shape[1]):
-                value = codes[i, c]
-                for label in range(row.shape[0]):
-                    row[label] += value * decoder[c, label]
-            filled = 0
-            for label in range(row.shape[0]):
-                if row[label] > -np.inf:
-                    filled = insert_best(ids[i], scores[i], filled, label, row[label], tie_order)
+        begin, end = chunk * n // n_chunks, (chunk + 1) * n // n_chunks
+        filled = np.zeros(end - begin, dtype=np.int64)
+        row = np.empty(LABELS_AT_A_TIME, dtype=np.float32)
+        for first in range(0, n_labels, LABELS_AT_A_TIME):
+            size = min(LABELS_AT_A_TIME, n_labels - first)
+            for i in range(begin, end):
+                row[:size] = offset[first : first + size]
+                for c in range(m):
+                    value, weights = codes[i, c], decoder[c, first : first + size]
+                    for j in range(size):
+                        row[j] += value * weights[j]
+                count = filled[i - begin]
+                for j in range(size):
+                    if row[j] > -np.inf and (count < k or row[j] >= scores[i, k - 1]):
+                        count = insert_best(ids[i], scores[i], count, first + j, row[j], tie_order)
+                filled[i - begin] = count
 
 
 @compiled(parallel=True)

@@ -27,7 +27,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
-from dxml.baselines._linear import MAX_DIRECT, Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._gram import MAX_DIRECT, Gram, ridge
+from dxml.baselines._linear import LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
 

@@ -31,7 +31,8 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml._core.threads import n_threads
-from dxml.baselines._linear import Gram, LowRankScores, label_offset, ridge
+from dxml.baselines._gram import Gram, ridge
+from dxml.baselines._linear import LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
 from dxml.topk import TopK, insert_best

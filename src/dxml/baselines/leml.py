@@ -34,13 +34,9 @@ from dxml._core.arrays import Arrays, reals
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
-from dxml.baselines._linear import (
-    Gram,
-    LinearMap,
-    LowRankScores,
-    conjugate_gradient,
-    label_offset,
-)
+from dxml._core.sparse import sparse_product
+from dxml.baselines._gram import Gram, conjugate_gradient
+from dxml.baselines._linear import LinearMap, LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
 from dxml.progress import Progress
 
@@ -121,13 +117,15 @@ class LEML(LowRankClassifier):
         W = np.zeros((gram.n_features, rank))
         mean = self.label_frequency_ / self.n_samples_
         spread = Y.nnz - self.n_samples_ * float(mean @ mean)  # ‖Y‖² of the centred Y
+        points = Y.T.tocsr()  # of each label
         self.history_: list[float] = []
         with progress.stage("factors", self.max_iter, "turns") as stage:
             for _ in range(self.max_iter):
                 W, H = _turn(gram, Y, W, H, self.alpha, self.cg_steps)
                 projected = gram.project(W)  # (n_samples, rank)
-                H = _solve_labels(Y, projected, self.alpha)
-                self.history_.append(_objective(spread, Y, projected, W, H, self.alpha))
+                right = sparse_product(points, projected)  # (n_labels, rank)
+                H = _solve_labels(right, projected, self.alpha)
+                self.history_.append(_objective(spread, right, projected, W, H, self.alpha))
                 stage.advance()
                 stage.note(f"J {self.history_[-1]:.4g}")
                 if len(self.history_) > 1:
@@ -150,23 +148,23 @@ def _turn(
     """W for the given H, both rotated to the eigenvectors of HᵀH, which leaves J unchanged."""
     curvature, axes = np.linalg.eigh(H.T @ H)
     H, start = H @ axes, W @ axes
-    target = gram.correlate(Y @ H)  # (n_features, rank)
+    target = gram.correlate(sparse_product(Y, H))  # (n_features, rank)
     curvature = np.maximum(curvature, 0)
     return conjugate_gradient(gram, target, curvature, alpha, start, steps, 1e-3), H
 
 
-def _solve_labels(Y: sp.csr_matrix, projected: Doubles, alpha: float) -> Doubles:
-    """H for the given A = X W: the least squares problem of each label."""
+def _solve_labels(right: Doubles, projected: Doubles, alpha: float) -> Doubles:
+    """H for the given A = X W and Yᵀ A: the least squares problem of each label."""
     normal = projected.T @ projected + alpha * np.eye(projected.shape[1])
-    solution: Doubles = scipy.linalg.solve(normal, (Y.T @ projected).T, assume_a="pos").T
+    solution: Doubles = scipy.linalg.solve(normal, right.T, assume_a="pos").T
     return solution
 
 
 def _objective(
-    spread: float, Y: sp.csr_matrix, projected: Doubles, W: Doubles, H: Doubles, alpha: float
+    spread: float, right: Doubles, projected: Doubles, W: Doubles, H: Doubles, alpha: float
 ) -> float:
     """J, from ‖Y − A Hᵀ‖² = ‖Y‖² − 2 ⟨Yᵀ A, H⟩ + ⟨Aᵀ A, Hᵀ H⟩."""
-    agreement = float(np.sum((Y.T @ projected) * H))
+    agreement = float(np.sum(right * H))
     size = float(np.sum((projected.T @ projected) * (H.T @ H)))
     penalty = alpha * float(np.sum(W * W) + np.sum(H * H))
     return 0.5 * (spread - 2 * agreement + size + penalty)

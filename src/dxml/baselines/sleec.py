@@ -49,7 +49,7 @@ from dxml._core.storage import pack_csr
 from dxml._neighbors.index import PartitionedIndex
 from dxml._neighbors.voting import vote
 from dxml.base import Classifier
-from dxml.baselines._linear import Gram, conjugate_gradient
+from dxml.baselines._gram import Gram
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
 from dxml.metrics import mean_precision
 from dxml.progress import Progress, Stage
@@ -117,19 +117,32 @@ def _regress(X: sp.csr_matrix, Z: Floats, alpha: float) -> tuple[Floats, Floats]
     """V of shape (n_features, dim) and its intercept, by ridge regression."""
     gram = Gram(X)
     targets = Z.astype(np.float64)
-    right = gram.correlate(targets)
-    if gram.dense is None:  # 1e-3 is accurate enough, and takes a third of the steps
-        ones, start = np.ones(Z.shape[1]), np.zeros_like(right)
-        weights = conjugate_gradient(gram, right, ones, alpha, start, 100, tolerance=1e-3)
-    else:
-        weights = gram.solve(right, alpha)
+    # 1e-3 is accurate enough, and takes a third of the steps
+    weights = gram.regress(targets, alpha, tolerance=1e-3)
     bias = targets.mean(axis=0) - gram.mean @ weights
     return weights.astype(np.float32), bias.astype(np.float32)
 
 
-def _keep_largest(weights: Floats, density: float) -> sp.csr_matrix:
-    """The weights with all but the largest share `density` set to zero."""
-    n_dropped = weights.size - int(np.ceil(weights.size * density))
+def _local_map(
+    X: sp.csr_matrix, Z: Floats, alpha: float, density: float
+) -> tuple[sp.csr_matrix, Floats]:
+    """V with its largest weights, and its intercept, from the features that X has."""
+    found, columns = np.unique(X.indices, return_inverse=True)
+    narrow = sp.csr_matrix(
+        (X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(found))
+    )
+    dense, bias = _regress(narrow, Z, alpha)
+    n_kept = int(np.ceil(X.shape[1] * dense.shape[1] * density))
+    kept = _keep_largest(dense, n_kept)
+    counts = np.zeros(X.shape[1] + 1, dtype=np.int64)
+    counts[found + 1] = np.diff(kept.indptr)
+    shape = (X.shape[1], dense.shape[1])
+    return sp.csr_matrix((kept.data, kept.indices, np.cumsum(counts)), shape=shape), bias
+
+
+def _keep_largest(weights: Floats, n_kept: int) -> sp.csr_matrix:
+    """The weights with all but the largest `n_kept` set to zero."""
+    n_dropped = weights.size - n_kept
     if n_dropped > 0:
         sizes = np.abs(weights)
         bar = np.partition(sizes, n_dropped, axis=None)[n_dropped]
@@ -299,8 +312,7 @@ class SLEEC(Classifier):
             rows = np.flatnonzero(home == c).astype(np.int32)
             graph = label_neighbours(Y[rows], self.graph_neighbors)
             Z, errors = singular_value_projection(graph, self.dim, self.max_iter, rng)
-            dense, bias = _regress(X[rows], Z, self.alpha)
-            weights = _keep_largest(dense, self.density)
+            weights, bias = _local_map(X[rows], Z, self.alpha, self.density)
             points = embed(X[rows], weights, bias)
             learner.clusters.append(_Cluster(weights, bias, points, rows))
             learner.errors.append(errors[-1])
