@@ -88,9 +88,10 @@ class Stage:
     unit: str
 
 
-def stages(sizes: Sizes) -> list[Stage]:
-    """Each on data that is there when the clock starts."""
-    texts = list(make_texts(sizes.n_texts).texts) * sizes.times
+def stages(sizes: Sizes, share: int = 0, of: int = 1) -> list[Stage]:
+    """Each on data that is there when the clock starts; or one share of several."""
+    some = slice(share, None, of)
+    texts = (list(make_texts(sizes.n_texts).texts) * sizes.times)[some]
     data = make_planted(
         sizes.n_points,
         sizes.n_features,
@@ -107,14 +108,15 @@ def stages(sizes: Sizes) -> list[Stage]:
     ones = np.ones(drawn.size, dtype=bool)
     shortlist = sp.csr_matrix((ones, drawn.ravel(), ends), shape=data.Y.shape)
     shortlist.sum_duplicates()
-    signs = label_signs(data.Y, shortlist)
+    signs = label_signs(data.Y, shortlist)[some]
     model = Joint(candidates="nearest", width=0, max_iter=1, C=1.0, device="cpu")
     model.fit(data.X[: sizes.n_points // 2], data.Y[: sizes.n_points // 2])
+    asked, ranked = X[some], data.X[some]
     return [
         Stage("words", lambda: TextFeatures().fit_transform(texts), len(texts), "texts"),
-        Stage("search", lambda: neighbours.search(X, 101), sizes.n_points, "points"),
-        Stage("linear heads", lambda: fit_linear(X, signs), sizes.n_labels, "labels"),
-        Stage("ranking", lambda: model.predict_topk(data.X, 5), sizes.n_points, "points"),
+        Stage("search", lambda: neighbours.search(asked, 101), asked.shape[0], "points"),
+        Stage("linear heads", lambda: fit_linear(X, signs), signs.shape[0], "labels"),
+        Stage("ranking", lambda: model.predict_topk(ranked, 5), asked.shape[0], "points"),
     ]
 
 
