@@ -50,6 +50,7 @@ from dxml.text._features import TextFeatures
 
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/ray-scaling.json", ROOT / "docs/guide/cluster.md"
+PLAIN = ROOT / "benchmarks/results/plain-processes.json"  # by benchmarks/plain_processes.py
 BEGIN, END = "<!-- scaling: made by benchmarks/ray_scaling.py -->", "<!-- end of scaling -->"
 REPEATS = 2
 STORE = 400_000_000  # bytes of a node's object store
@@ -288,6 +289,11 @@ def render() -> str:
     total = {n: sum(rows[n, name]["cpu"] for name in names) for n in (0, *NODES)}
     cells = [f"{total[n]:.1f} s, {total[n] / total[0]:.2f}" for n in NODES]
     lines.append(f"| all | {total[0]:.1f} s | {' | '.join(cells)} | |")
+    clock = {n: sum(rows[n, name]["seconds"] for name in names) for n in (0, *NODES)}
+    cells = [f"{clock[n]:.1f} s, {clock[n] / clock[0]:.2f}" for n in NODES]
+    lines.append(f"| all, by the clock | {clock[0]:.1f} s | {' | '.join(cells)} | |")
+    plain = json.loads(PLAIN.read_text("utf-8"))
+    lines.append(f"| all, plain processes | {' | '.join(_plain_cells(plain['rows']))} | |")
     most = max(row["traffic"]["most_in_flight"] for row in stored["rows"] if row["nodes"])
     return "\n".join(
         [
@@ -298,8 +304,23 @@ def render() -> str:
             f"of them are not faster. In flight were at most {most / 1e6:.0f} MB, of "
             f"{IN_FLIGHT / 1e6:.0f} MB a core that are allowed.{_apart(stored)} {stored['note']} "
             f"`{stored['command']}` on {stored['machine']}, {stored['date']}.",
+            "",
+            "Plain processes do as many shares of the same work at once, each with its own copy of "
+            "the data, and without Ray or anything else between them: what they spend more than "
+            "one process is the price of caches and memory that processes of one machine share. "
+            f"`{plain['command']}` on {plain['machine']}, {plain['date']}.",
         ]
     )
+
+
+def _plain_cells(rows: list[Row]) -> list[str]:
+    """Without Ray, and the cells of 1, 2 and 4 processes."""
+    total = {n: sum(row["cpu"] for row in rows if row["processes"] == n) for n in NODES}
+    return [
+        f"{total[1]:.1f} s",
+        "",
+        *(f"{total[n]:.1f} s, {total[n] / total[1]:.2f}" for n in NODES[1:]),
+    ]
 
 
 def _apart(stored: Row) -> str:
