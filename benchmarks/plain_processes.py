@@ -1,13 +1,13 @@
 """What processes that share a machine's cores cost without Ray: beside benchmarks/ray_scaling.py.
 
-    OMP_WAIT_POLICY=PASSIVE python benchmarks/plain_processes.py   # stored as results/plain-processes.json
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/plain_processes.py   # results/plain-processes.json
     python benchmarks/plain_processes.py --small                   # on little data; prints only
 
 The stages of benchmarks/ray_scaling.py are done once by one process with all cores, and then by 2
-and by 4 processes with one thread each, all at once, each with its own copy of the data and an equal
-share of the work. Nothing is sent between them. What they spend more than the one process is the
-price of caches and memory that are shared, which a cluster of processes on one machine pays as well.
-Repetitions go round the settings, and the cheapest of each is taken.
+and by 4 processes with one thread each, all at once, each with its own copy of the data and an
+equal share of the work. Nothing is sent between them. What they spend more than the one process is
+the price of caches and memory that are shared, which a cluster of processes on one machine pays as
+well. Repetitions go round the settings, and the cheapest of each is taken.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def measure(sizes: Sizes) -> list[Row]:
     for _ in range(REPEATS):
         for count in PROCESSES:
             with workers(sizes, count) as pipes:
-                names = [pipe.recv() for pipe in pipes][0]
+                names = [pipe.recv() for pipe in pipes][-1]
                 for number, name in enumerate(names):
                     begun = time.perf_counter()
                     for pipe in pipes:
