@@ -1,13 +1,19 @@
-"""How long commands take from start to answer, the memory, and how many requests a second a service
-answers with one worker and with two: now, and in an earlier version.
+"""How long commands take from start to answer, the memory, and how fast a service answers with one
+worker and with two: now, and in an earlier version.
 
     python benchmarks/startup.py                      # the demo's model, by the earlier version
     python benchmarks/startup.py --model build/tags   # a tagger that both versions can open
+    python benchmarks/startup.py --only serve         # only services under load; nothing is stored
 
 Both versions run the same commands in turn, each on its own copy of the same model, which the
 earlier one has made: a later version opens it, the other way round it may not. The least of several
 runs counts, as others on the machine only make it longer. Ratios are printed, and stored with
 machine, versions and commits in benchmarks/results/startup.json.
+
+Services are asked over 16 connections that are opened together: one text a request, or 100. Beside
+the milliseconds a request stand the milliseconds of CPU that all workers took for it, the share of
+them that the busiest worker took, and what the client took (light_client.py): where the client's
+CPU is small beside the workers', it does not keep them from being faster.
 """
 
 from __future__ import annotations
@@ -27,7 +33,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from earlier import checked_out
-from load import measure as measure_load
+from light_client import ask
+from load import make_requests
 from soaked_service import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +49,13 @@ COMMANDS = {  # what, the exit status, and the words
     "error: no such model": (2, ["predict", "one.jsonl", "-m", "nowhere"]),
     "error: no such file": (2, ["predict", "nothing.jsonl", "-m", "model"]),
 }
-CLIENTS, ASKED = 16, 5.0  # that ask at once, for so many seconds
+CLIENTS, ASKED = 16, 5.0  # connections that ask at once, for so many seconds
+SIZES = (1, 100)  # texts of a request
+LOAD = {
+    f"serve, {workers} worker{'s' * (workers > 1)}, {size} text{'s' * (size > 1)}": (workers, size)
+    for size in SIZES
+    for workers in (1, 2)
+}
 Seen = dict[str, float]
 
 
@@ -62,8 +75,16 @@ def train_demo(old: Path, folder: Path, n_generated: int | None) -> Path:
 
 
 def prepare(folder: Path, model: Path) -> Path:
-    """A folder to work in, with a copy of the model and a table of one text."""
+    """A folder to work in, with a copy of the model, a table of one text, and titles to ask for.
+
+    Titles are the first lines of the table of new texts beside the model, as the demo writes it.
+    """
     shutil.copytree(model, folder / "model")
+    titles = [f"{TEXT} {number}" for number in range(200)]
+    if (table := model.parent / "new.jsonl").exists():
+        rows = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
+        titles = [title for row in rows if (title := row["text"].partition("\n")[0])]
+    (folder / "titles.txt").write_text("\n".join(titles), "utf-8")
     (folder / "one.jsonl").write_text(json.dumps({"text": TEXT}), "utf-8")
     return folder
 
@@ -118,23 +139,64 @@ def measure_service(source: Path, folder: Path) -> Seen:
             answers()
         status = Path(f"/proc/{pid}/status").read_text("ascii")
         fields = dict(line.split(":", 1) for line in status.splitlines())
-        ticks = Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
-        cpu = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
-        return {"s": seconds, "cpu_s": cpu, "mb": int(fields["VmHWM"].split()[0]) / 1024}
+        return {"s": seconds, "cpu_s": cpu_of(pid), "mb": int(fields["VmHWM"].split()[0]) / 1024}
 
 
-def measure_throughput(source: Path, folder: Path, workers: int) -> Seen:
-    """Milliseconds a request, where clients ask one after the other, and p99; errors end it.
+def measure_throughput(source: Path, folder: Path, workers: int, size: int) -> Seen:
+    """Milliseconds a request, where connections ask one after the other; errors end it.
 
     They have asked for as long before: a busy service loads what a quiet one does without.
     """
-    with serving(source, folder, workers):
-        texts = [f"{TEXT} {number}" for number in range(200)]
-        for _ in range(2):
-            seen = measure_load(f"http://127.0.0.1:{PORT}", texts, "text", 5, CLIENTS, ASKED)
-    if seen.errors:
+    requests = make_requests(points_of(folder, size), "text", f"127.0.0.1:{PORT}", 5)
+    with serving(source, folder, workers) as (pid, _):
+        wait_for(pid, workers)
+        ask(PORT, requests, CLIENTS, ASKED)
+        before = cpu_of_workers(pid)
+        seen = ask(PORT, requests, CLIENTS, ASKED)
+        after = cpu_of_workers(pid)
+    if seen.errors or set(before) != set(after):
         raise SystemExit(f"the service of {source} failed: {dict(seen.errors)}")
-    return {"ms_a_request": 1000 / seen.per_second, "p99_ms": seen.p99}
+    used = [after[each] - before[each] for each in after]
+    return {
+        "ms_a_request": 1000 * seen.seconds / seen.requests,
+        "p50_ms": seen.p50,
+        "p99_ms": seen.p99,
+        "cpu_ms": 1000 * sum(used) / seen.requests,
+        "busiest": max(used) / sum(used),
+        "client_cpu_ms": 1000 * seen.client_s / seen.requests,
+    }
+
+
+def points_of(folder: Path, size: int) -> list[Any]:
+    """What 200 requests hold: titles of the table beside the model, which come again and again."""
+    titles = (folder / "titles.txt").read_text("utf-8").splitlines()
+    if size == 1:
+        return titles[:200]
+    return [
+        [titles[(size * i + j) % len(titles)] for j in range(size)] for i in range(200 // size * 10)
+    ]
+
+
+def cpu_of_workers(pid: int) -> dict[int, float]:
+    """CPU seconds so far of each process that answers: the children, or the one that has none."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    return {each: cpu_of(each) for each in [int(child) for child in children] or [pid]}
+
+
+def cpu_of(pid: int) -> float:
+    ticks = Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(pid: int, workers: int) -> None:
+    """Until no worker is starting any more: until they are there and have done nothing for long."""
+    quiet = 0
+    while quiet < 10:
+        before = cpu_of_workers(pid)
+        time.sleep(0.2)
+        after = cpu_of_workers(pid)
+        busy = sum(after.values()) - sum(before.values())
+        quiet = quiet + 1 if len(after) >= workers and busy < 0.03 else 0
 
 
 def answers() -> bool:
@@ -152,8 +214,12 @@ def answers() -> bool:
 
 
 def least(runs: list[Seen]) -> Seen:
-    """The smallest of each number."""
-    return {name: round(min(run[name] for run in runs), 3) for name in runs[0]}
+    """The smallest of each number; of how uneven the workers were, the largest."""
+    worst = {"busiest"}
+    return {
+        name: round((max if name in worst else min)(run[name] for run in runs), 3)
+        for name in runs[0]
+    }
 
 
 def in_turn(
@@ -192,12 +258,12 @@ def compare(versions: dict[str, tuple[Path, Path]], n_runs: int) -> dict[str, di
 def compare_throughput(versions: dict[str, tuple[Path, Path]], n_runs: int) -> dict[str, Any]:
     """Services of one worker and of two, by all versions."""
     return {
-        f"serve, {count} worker{'s' * (count > 1)}": in_turn(
-            lambda source, folder, count=count: measure_throughput(source, folder, count),  # type: ignore[misc]
+        what: in_turn(
+            lambda source, folder, how=how: measure_throughput(source, folder, *how),  # type: ignore[misc]
             versions,
             n_runs,
         )
-        for count in (1, 2)
+        for what, how in LOAD.items()
     }
 
 
@@ -211,17 +277,24 @@ def with_ratios(found: dict[str, dict[str, Seen]]) -> dict[str, Any]:
 
 
 UNITS = {"s": "seconds", "cpu_s": "CPU seconds", "mb": "MB"}
-LOAD_UNITS = {"ms_a_request": "ms a request", "p99_ms": "p99 in ms"}
+LOAD_UNITS = {
+    "ms_a_request": "ms a request",
+    "p50_ms": "p50 in ms",
+    "p99_ms": "p99 in ms",
+    "cpu_ms": "CPU ms of workers",
+    "busiest": "share of the busiest",
+    "client_cpu_ms": "CPU ms of client",
+}
 
 
 def show(commands: dict[str, Any], units: dict[str, str]) -> None:
-    print(f"{'':24}" + "".join(f"{unit:>22}" for unit in units.values()))
+    print(f"{'':28}" + "".join(f"{unit:>22}" for unit in units.values()))
     for what, both in commands.items():
         cells = [
             f"{both['before'][name]:9.4g} → {both['now'][name]:6.4g} ×{both['ratio'][name]:.2f}"
             for name in units
         ]
-        print(f"{what:24}{''.join(cells)}")
+        print(f"{what:28}{''.join(cells)}")
 
 
 def where() -> dict[str, Any]:
@@ -245,6 +318,7 @@ def main() -> None:
     parser.add_argument("--generated", type=int, help="the demo's of N generated articles")
     parser.add_argument("--before", default=BEFORE, help="the commit to compare with")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", choices=["serve"], help="services under load; prints, no file")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/startup.json")
     given = parser.parse_args()
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -257,10 +331,12 @@ def main() -> None:
         }
         model_mb = sum(file.stat().st_size for file in made.iterdir()) / 1e6
         load = [round(load, 2) for load in os.getloadavg()]
-        commands = with_ratios(compare(versions, given.runs))
+        commands = {} if given.only else with_ratios(compare(versions, given.runs))
         throughput = with_ratios(compare_throughput(versions, min(given.runs, 3)))
-    show(commands, UNITS)
     show(throughput, LOAD_UNITS)
+    if given.only:
+        return
+    show(commands, UNITS)
     stored = {
         "command": " ".join(["python", *sys.argv]),
         **where(),

@@ -18,6 +18,7 @@ def load_script(name: str) -> ModuleType:
     spec = spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
-    with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
+    path = [str(BENCHMARKS), *sys.path]
+    with patch.object(sys, "path", path), patch.dict(sys.modules, {name: module}):
         spec.loader.exec_module(module)
     return module

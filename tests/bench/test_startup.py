@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,30 @@ def test_versions_take_turns_and_the_first_does_not_count(tmp_path: Path) -> Non
     assert (found["before"]["s"], found["now"]["s"]) == (6, 2), "the least, less the first"
     told = script.with_ratios({"labels": found})["labels"]
     assert told["ratio"] == {"s": 0.333, "cpu_s": 1.0, "mb": 1.0}
+
+
+def test_the_most_uneven_run_of_workers_counts() -> None:
+    runs = [{"ms_a_request": 2.0, "busiest": 0.5}, {"ms_a_request": 1.0, "busiest": 0.9}]
+    assert load_script("startup").least(runs) == {"ms_a_request": 1.0, "busiest": 0.9}
+
+
+def test_requests_hold_titles_of_the_table_beside_the_model(tmp_path: Path) -> None:
+    script = load_script("startup")
+    (tmp_path / "made" / "model").mkdir(parents=True)
+    rows = [{"text": f"title {i}\nand more"} for i in range(150)]
+    table = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "made" / "new.jsonl").write_text(table)
+    folder = script.prepare(tmp_path / "now", tmp_path / "made" / "model")
+    assert script.points_of(folder, 1) == [f"title {i}" for i in range(150)]
+    batches = script.points_of(folder, 100)
+    assert {len(batch) for batch in batches} == {100}
+    assert batches[1] == [f"title {i % 150}" for i in range(100, 200)]
+
+
+def test_the_cpu_of_a_process_without_children_is_its_own() -> None:
+    script = load_script("startup")
+    [(pid, seconds)] = script.cpu_of_workers(os.getpid()).items()
+    assert pid == os.getpid() and 0 < seconds <= time.process_time() + 1
 
 
 def test_the_record_says_what_it_was_measured_with() -> None:

@@ -63,6 +63,7 @@ def test_processes_have_time_to_start(model: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("uvicorn.run", lambda *_, **settings: asked.update(settings))
     serve(model, workers=2, port=_free_port())
     assert asked["workers"] == 2 and asked["timeout_worker_healthcheck"] == STARTED_WITHIN >= 60
+    assert asked["loop"] == "dxml.service._server:loop_of_a_worker"  # connections are shared
 
 
 def first_name(client: httpx.Client, text: str) -> str:

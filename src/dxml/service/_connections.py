@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import ClassVar
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -35,6 +36,15 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
     _come = 0  # bytes of a head that is not complete
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _lost = False
+    _when_lost: Callable[[], None] | None = None
+
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call a function when the connection has ended; at once where it has already."""
+        if self._lost:
+            call()
+        else:
+            self._when_lost = call
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the time limit for the first head."""
@@ -80,6 +90,9 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the time limits."""
+        self._lost = True
+        if self._when_lost is not None:
+            self._when_lost()
         self._stop_waiting()
         self._stop_reading()
         super().connection_lost(exc)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import os
 import shutil
 import tempfile
@@ -35,6 +34,7 @@ from prometheus_client.registry import Collector
 from dxml.service._errors import STATUS
 from dxml.service._limits import App, Message, Receive, Send
 from dxml.service._logs import route_of
+from dxml.service._slots import free_slot
 
 __all__ = ["Counting", "Metrics", "folder_of_counts", "share_counts"]
 
@@ -78,20 +78,9 @@ def share_counts(folder: str | Path) -> IO[bytes]:
     The returned lock holds this process's slot until it is closed or the process ends.
     """
     os.environ[FOLDER] = str(folder)
-    slot, lock = _free_slot(Path(folder))
+    slot, lock = free_slot(folder)
     values.ValueClass = values.MultiProcessValue(lambda: slot)
     return lock
-
-
-def _free_slot(folder: Path) -> tuple[int, IO[bytes]]:
-    for slot in itertools.count():
-        lock = open(folder / f"{slot}.lock", "ab")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return slot, lock
-        except BlockingIOError:
-            lock.close()
-    raise AssertionError  # a count has no end
 
 
 class Metrics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -26,7 +27,7 @@ from dxml.tagging._journal import JOURNAL
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["app_of_a_worker", "end_with_parent", "serve"]
+__all__ = ["app_of_a_worker", "end_with_parent", "loop_of_a_worker", "serve"]
 
 STARTED_WITHIN = 120
 """Seconds that a process may take to start; a busy machine takes longer than uvicorn's 5."""
@@ -130,8 +131,14 @@ def serve(
     where = "dxml.service._server:app_of_a_worker"
     with folder_of_counts() as folder:
         os.environ[_SETTINGS] = json.dumps(
-            {"counts": str(folder), "logs": [log_level, log_json], "app": worker}
+            {
+                "counts": str(folder),
+                "workers": workers,
+                "logs": [log_level, log_json],
+                "app": worker,
+            }
         )
+        settings["loop"] = "dxml.service._server:loop_of_a_worker"
         uvicorn.run(where, factory=True, workers=workers, **settings)  # type: ignore[arg-type]
 
 
@@ -170,6 +177,14 @@ def app_of_a_worker() -> FastAPI:
     app = create_app(**settings["app"])
     app.state.slot = slot  # open as long as the app exists
     return app
+
+
+def loop_of_a_worker() -> asyncio.AbstractEventLoop:
+    """The event loop of one process out of several; it leaves connections to those with fewer."""
+    from dxml.service._accepting import Tally, sharing_loop
+
+    settings = json.loads(os.environ[_SETTINGS])
+    return sharing_loop(Tally(settings["counts"], settings["workers"]))
 
 
 def end_with_parent() -> None:
