@@ -54,3 +54,27 @@ def test_both_ways_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(by_labels, scored(X, pairs, W))
     one_by_one = [scored(X[i], pairs[i], W) for i in range(40)]
     assert np.array_equal(by_labels, np.concatenate(one_by_one))
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_labels", "counted"),
+    [(40, 12, True), (8, 12, True), (3, 12, False), (8, 900, False)],
+)
+def test_labels_are_counted_where_few_points_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch, rows: int, n_labels: int, counted: bool
+) -> None:
+    """8 points with 12 labels of many weights are; with 900 labels, all but 12 empty, they are not.
+
+    A service with two workers has batches of half as many points as one with one.
+    """
+    X, W, pairs = random_case(2)
+    W.resize(n_labels, W.shape[1])
+    pairs.resize(40, n_labels)
+    one_by_one = np.concatenate([scored(X[i], pairs[i], W) for i in range(rows)])
+    asked = []
+    by_label = pair_scores._by_label
+    monkeypatch.setattr(
+        pair_scores, "_by_label", lambda *given: asked.append(1) or by_label(*given)
+    )
+    assert np.array_equal(scored(X[:rows], pairs[:rows], W), one_by_one)
+    assert bool(asked) == counted

@@ -22,7 +22,9 @@ from dxml._learners.dual_descent import OFFSET
 
 __all__ = ["score_pairs"]
 
-FEW_ROWS = 16  # points, below which labels are not counted
+FEW_ROWS = 4  # points, below which labels are not counted
+MANY_ROWS = 16  # from which on they are, also where that is not sure to be worth it
+READS = 16  # weights read in the time that counting a label takes, at least
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -50,7 +52,7 @@ def score_pairs(
     rows = (X.indptr, X.indices, X.data, X.shape[1])
     stored = (starts, ends, features, weights, scale)
     often = np.zeros(len(starts), dtype=np.bool_)
-    if X.shape[0] >= FEW_ROWS:
+    if _worth_counting(X.shape[0], pairs.nnz, len(starts), len(features)):
         lengths = np.diff(X.indptr)
         often, begins, places, points = _by_label(
             lengths, pairs.indptr, pairs.indices, starts, ends
@@ -63,6 +65,13 @@ def score_pairs(
             _by_labels(*rows, *stored, labels, order, begins, places, points, n_chunks, out)
     n_chunks = max(1, min(X.shape[0], n_threads()))
     _by_points(*rows, *stored, pairs.indptr, pairs.indices, often, n_chunks, out)
+
+
+def _worth_counting(n_rows: int, n_pairs: int, n_labels: int, n_weights: int) -> bool:
+    """Whether to look for labels to spread out; that takes a look at every label there is."""
+    if n_rows < FEW_ROWS:
+        return False
+    return n_rows >= MANY_ROWS or n_pairs * n_weights > READS * n_labels**2
 
 
 @compiled()
