@@ -65,6 +65,7 @@ def test_requests_hold_titles_of_the_table_beside_the_model(tmp_path: Path) -> N
     (tmp_path / "made" / "new.jsonl").write_text(table)
     folder = script.prepare(tmp_path / "now", tmp_path / "made" / "model")
     assert script.points_of(folder, 1) == [f"title {i}" for i in range(150)]
+    assert len((folder / "titles.jsonl").read_text().splitlines()) == 150
     batches = script.points_of(folder, 100)
     assert {len(batch) for batch in batches} == {100}
     assert batches[1] == [f"title {i % 150}" for i in range(100, 200)]
