@@ -403,3 +403,17 @@ def test_mistakes_are_one_sentence_and_lose_nothing(
         assert "Traceback" not in said
     assert not other.exists(), "something half-written was left"
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
+def test_parts_of_single_words_count_by_themselves(tmp_path: Path) -> None:
+    words = [{"text": f"wort{i:03}ung", "labels": ["noun"]} for i in range(30)]
+    words += [{"text": f"wort{i:03}lich", "labels": ["adjective"]} for i in range(30)]
+    table = write_jsonl(tmp_path / "words.jsonl", words)
+    ask = ["train", table, "--text", "text", "--labels", "labels", "-m", tmp_path / "m"]
+    ask += ["--set", "device=cpu"]
+    said = "parts of words count too (char_ngrams=4)"
+    for more, told in (([], True), (["--set", "char_ngrams=none"], False)):
+        done = run(*ask, *more)
+        assert done.exit_code == 0, done.output
+        assert (said in done.output.replace("\n", " ")) == told
+        assert bool(TextTagger.load(tmp_path / "m").features.char_ngrams_) == told

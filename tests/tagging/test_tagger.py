@@ -468,3 +468,33 @@ def test_a_lesson_copies_no_texts() -> None:
     for kind, size in many.items():
         for_a_text = (size - few[kind]) / 900  # and for the label that comes with it
         assert for_a_text < 100, kind
+
+
+def test_single_words_whose_endings_tell_their_labels(tmp_path: Path) -> None:
+    """No word comes twice, so whole words tell nothing; by default parts of them count."""
+    rng = random.Random(5)
+    endings = {"noun": "ung", "adjective": "lich", "verb": "eln", "place": "heim"}
+    words: dict[str, str] = {}
+    while len(words) < 320:
+        label = rng.choice(sorted(endings))
+        stem = "".join(rng.choice("bdfgklmnprst") + rng.choice("aeiou") for _ in range(3))
+        words.setdefault(stem + endings[label], label)
+    texts, labels = list(words), [[label] for label in words.values()]
+    right = {}
+    for how in ("auto", None):
+        tagger = TextTagger(char_ngrams=how, device="cpu", random_state=0)
+        tagger.fit(texts[:240], labels[:240])
+        found = tagger.tag(texts[240:], 1)
+        pairs = zip(found, labels[240:], strict=True)
+        right[how] = sum(tags[0].name == label for tags, [label] in pairs)
+    assert tagger.features.char_ngrams_ is None
+    assert right["auto"] >= 76 and right[None] <= 40, right
+    default = TextTagger(device="cpu", random_state=0).fit(texts[:240], labels[:240])
+    assert clone(default).get_params()["char_ngrams"] == "auto"
+    default.save(tmp_path / "words")
+    card = (tmp_path / "words" / "README.md").read_text("utf-8")
+    assert "Parts of words, of up to 4 characters, count too" in card
+    assert "(`char_ngrams=4`, which the texts decided)." in card
+    loaded = TextTagger.load(tmp_path / "words")
+    assert loaded.features.char_ngrams == "auto" and loaded.features.char_ngrams_ == 4
+    assert loaded.tag(texts[240:], 1) == default.tag(texts[240:], 1)

@@ -135,10 +135,14 @@ def test_texts_without_a_shared_word_are_told() -> None:
     shared = tuple(f"fish soup number{i}" for i in range(40))
     found = check_table(TextTable(single + shared, (("a",),) * 60), near=False)
     assert found.lonely == tuple(range(20))
-    told = "20 texts have no word that another text has: where words share parts, train with "
-    assert told + "--set char_ngrams=5" in list(found.warnings())
-    assert told + "--set char_ngrams=5: 0, 1, 2, 3, 4, …" in list(found.lines(named=True))
+    told = "20 texts have no word that another text has: parts of words count too, unless "
+    told += "char_ngrams says otherwise"
+    assert told in list(found.warnings())
+    assert told + ": 0, 1, 2, 3, 4, …" in list(found.lines(named=True))
     assert found.numbers()["without_shared_words"] == list(range(20))
+    fewer = check_table(TextTable(single + shared * 3, (("a",),) * 140), near=False)
+    told = "20 texts have no word that another text has: where words share parts, train with "
+    assert told + "--set char_ngrams=4" in list(fewer.warnings()), "a seventh of the texts"
     few = check_table(TextTable(single + shared * 20, (("a",),) * 820), near=False)
     assert not any("shared" in line or "no word" in line for line in few.warnings())
     chinese = tuple(f"漁業與海洋{chr(0x4E00 + i)}" for i in range(20))

@@ -30,8 +30,8 @@ def oracle(features: TextFeatures, texts: list[str], asked: list[str]) -> csr_ma
     given |= {"min_df": features.min_df_, "dtype": np.float32}
     words = TfidfVectorizer(ngram_range=(1, features.word_ngrams), **given)
     found = words.fit(texts).transform(asked)
-    if features.char_ngrams:
-        sizes = (min(3, features.char_ngrams), features.char_ngrams)
+    if features.char_ngrams_:
+        sizes = (min(3, features.char_ngrams_), features.char_ngrams_)
         grams = TfidfVectorizer(analyzer="char_wb", ngram_range=sizes, **given)
         found = normalize(hstack([found, grams.fit(texts).transform(asked)], format="csr"))
     return csr_matrix(found)
@@ -337,3 +337,45 @@ def test_what_was_saved_before_marks_continued_a_word_cuts_as_it_did() -> None:
     again = TextFeatures.from_arrays(features.get_params(), arrays)
     assert again.transform(["naïve café"]).nnz == 2
     assert again.transform(["हिन्दी"]).nnz == 0  # falls into pieces that were no columns
+
+
+SHARED = ["red fish soup", "blue fish soup", "red bridge", "blue bridge"]
+
+
+@pytest.mark.parametrize(
+    ("n_alone", "n_shared", "chosen"), [(40, 60, 4), (20, 80, 4), (19, 81, None), (9, 8, None)]
+)
+def test_words_that_stand_alone_are_taken_apart(
+    n_alone: int, n_shared: int, chosen: int | None
+) -> None:
+    """From a fifth of the texts on, and from ten of them."""
+    texts = [f"lonely{i}word" for i in range(n_alone)]
+    texts += [SHARED[i % 4] for i in range(n_shared)]
+    features = TextFeatures()
+    X = features.fit_transform(texts)
+    assert features.char_ngrams == "auto" and features.char_ngrams_ == chosen
+    again = TextFeatures(char_ngrams=chosen)
+    assert (again.fit_transform(texts) != X).nnz == 0
+    assert again.feature_names == features.feature_names
+    assert features.only_words == (chosen is None) and again.remarks() == []
+    said = "parts of words count too (char_ngrams=4), as many texts share no word with another; "
+    said += "char_ngrams=None takes whole words alone"
+    assert features.remarks() == ([said] if chosen else [])
+    loaded = TextFeatures.from_arrays(features.saved_params(), features.arrays())
+    assert features.saved_params()["char_ngrams"] == chosen, "older versions read it"
+    assert loaded.char_ngrams == "auto" and loaded.char_ngrams_ == chosen
+    assert (loaded.transform(texts) != X).nnz == 0
+    for off in (None, 0):
+        assert not TextFeatures(char_ngrams=off).fit(texts).char_ngrams_
+
+
+def test_texts_that_are_few_or_empty_or_without_spaces_are_not_taken_apart() -> None:
+    assert TextFeatures().fit(CHINESE * 20).char_ngrams_ is None
+    assert TextFeatures().fit([*SHARED * 5, *[""] * 100]).char_ngrams_ is None
+
+
+def test_what_was_saved_before_the_texts_decided_stays_as_it_was() -> None:
+    features = TextFeatures(char_ngrams=None, min_df=1).fit([f"lonely{i}word" for i in range(30)])
+    loaded = TextFeatures.from_arrays(features.saved_params(), features.arrays())
+    assert "text.char_ngrams_chosen" not in features.arrays()
+    assert loaded.char_ngrams is None and loaded.char_ngrams_ is None

@@ -229,7 +229,7 @@ def _train_tagger(
         with timer.stage("save"), target.replacing(what) as folder:
             tagger.save(folder)
     if not quiet:
-        for line in said:
+        for line in (*said, *tagger.features.remarks()):
             typer.echo(line)
         _report(
             f"trained a tagger on {counted(len(table), 'text')}, "

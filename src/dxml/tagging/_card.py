@@ -62,9 +62,16 @@ def _words(tagger: TextTagger) -> str:
     features = tagger.features
     texts = "text" if features.min_df_ == 1 else "texts"
     chosen = ", which the texts decided" if features.min_df == "auto" else ""
-    return (
+    said = (
         f"A word counts from {features.min_df_} training {texts} on "
         f"(`min_df={features.min_df_}`{chosen})."
+    )
+    if not features.char_ngrams_:
+        return said
+    chosen = ", which the texts decided" if features.char_ngrams == "auto" else ""
+    return (
+        f"{said} Parts of words, of up to {features.char_ngrams_} characters, count too "
+        f"(`char_ngrams={features.char_ngrams_}`{chosen})."
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from dxml._core.counted import counted
 from dxml.progress import SILENT, Progress
+from dxml.text._features import need_ngrams
 from dxml.text._languages import UNKNOWN, count_languages
 from dxml.text._near_duplicates import near_duplicates
 from dxml.text._tables import TextTable, read_table
@@ -208,10 +209,13 @@ class TableCheck:
     def _alone(self, named: bool) -> Iterator[str]:
         n = len(self.lonely)
         if n >= max(LEAST_LONELY, LONELY * self.rows):
-            yield (
-                f"{n:,} texts have no word that another text has: where words share "
-                f"parts, train with --set char_ngrams=5{self._which(self.lonely, named)}"
+            so = (
+                "parts of words count too, unless char_ngrams says otherwise"
+                if need_ngrams(n, self.rows)
+                else "where words share parts, train with --set char_ngrams=4"
             )
+            told = f"{n:,} texts have no word that another text has: {so}"
+            yield told + self._which(self.lonely, named)
 
     def _which(self, places: Sequence[int], named: bool) -> str:
         if not named:

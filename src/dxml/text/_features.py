@@ -9,13 +9,15 @@ A word is a column where two training texts or more have it. Where that leaves m
 a word, as names and single words are, a word of one text is a column too (`min_df="auto"`).
 
 Character n-grams are optional and have columns of their own after the words. Words and n-grams are
-each scaled to length 1 before they are joined, so both count for half of a row. The vectors of a
+each scaled to length 1 before they are joined, so both count for half of a row. Where many training
+texts share no word with another, as single words and names do, only parts of words can tell what is
+alike, and n-grams are taken (`char_ngrams="auto"`). The vectors of a
 sentence model are optional too. They are the last columns, and count as much as words do; or they
 are the only columns.
 
 Chinese, Thai and some other scripts put no spaces between words. Where more than a tenth of the
 training text is in such a script, it is split into short n-grams that are treated as words
-(`dxml.text._unspaced`), unless `char_ngrams` is given.
+(`dxml.text._unspaced`), unless a number is given for `char_ngrams`.
 
 Texts that are learnt later may add columns for their new words, at the end (`TextFeatures.grow`).
 
@@ -76,13 +78,21 @@ from dxml.text._unspaced import (
     share_unspaced,
 )
 
-__all__ = ["TextFeatures"]
+__all__ = ["TextFeatures", "need_ngrams"]
 
 _MIN_UNSPACED_SHARE = 0.1  # share of unspaced characters above which they are split into n-grams
 _MOST_EMPTY = 0.01  # share of texts without a word of two texts above which a word of one counts
+_MOST_ALONE = 0.2  # share of texts without a word of two texts from which on n-grams are taken
+_LEAST_ALONE = 10  # and their number
+_CHOSEN_NGRAMS = 4  # the longest of those then
 _SAMPLE_SIZE = 1000  # texts in which that share is measured, at least, where there are as many
 _CHAR_PREFIX = "char:"  # of the names of columns of character n-grams
 _SENTENCE_PREFIX = "sentence:"  # of the names of columns of a sentence model
+
+
+def need_ngrams(n_alone: int, n_texts: int) -> bool:
+    """Whether so many of the texts share no word with another that parts of words must count."""
+    return n_alone >= max(_LEAST_ALONE, _MOST_ALONE * n_texts)
 
 
 class TextFeatures(Estimator):
@@ -96,6 +106,8 @@ class TextFeatures(Estimator):
         The weight of each term: those of words first, then those of n-grams.
     min_df_ : int
         Texts that a word must occur in, as it was given or chosen.
+    char_ngrams_ : int or None
+        Longest character n-gram, as it was given or chosen.
     unspaced_ : bool
         Whether text without spaces is cut into n-grams.
     marks_ : bool
@@ -115,11 +127,12 @@ class TextFeatures(Estimator):
             int, Range(1, 5), "largest number of consecutive words that form a column"
         ] = 1,
         char_ngrams: Annotated[
-            int | None,
+            int | Literal["auto"] | None,
             Range(0, 8),
             "longest character n-gram inside a word; the shortest is 3; 0: none; "
-            "None: only short ones of text without spaces, such as Chinese and Thai",
-        ] = None,
+            "None: only short ones of text without spaces, such as Chinese and Thai; "
+            "auto: 4 where a fifth of the texts share no word with another, else None",
+        ] = "auto",
         lowercase: Annotated[bool, "whether text is lowercased"] = True,
         sublinear_tf: Annotated[bool, "1 + log(count) rather than the count"] = True,
         sentences: Annotated[
@@ -166,12 +179,18 @@ class TextFeatures(Estimator):
         self._check_kinds()
         texts = _checked(texts)
         sample = texts[:: max(1, len(texts) // _SAMPLE_SIZE)]
-        self.unspaced_ = self.char_ngrams is None and share_unspaced(sample) > _MIN_UNSPACED_SHARE
+        numbered = isinstance(self.char_ngrams, int)
+        self.unspaced_ = not numbered and share_unspaced(sample) > _MIN_UNSPACED_SHARE
         self.marks_ = True
+        self.char_ngrams_ = None if self.char_ngrams == "auto" else self.char_ngrams
         cutters = self._cutters()
         self._model = None if self.sentences is None else SentenceModel(self.sentences)
         with progress.stage("count words", len(cutters) * len(texts), "texts") as stage:
             counted = [learn_terms(texts, cutter, stage) for cutter in cutters]
+        if self.char_ngrams == "auto" and self._are_alone(counted):
+            self.char_ngrams_ = _CHOSEN_NGRAMS
+            with progress.stage("count parts of words", len(texts), "texts") as stage:
+                counted.append(learn_terms(texts, self._cutters()[-1], stage))
         self.min_df_ = self._choose_min_df(counted)
         kinds = [each.columns(self.min_df_) for each in counted]
         counts = [counts for _, _, counts in kinds]
@@ -193,6 +212,14 @@ class TextFeatures(Estimator):
         )
         left_empty = with_any.sum() - with_two.sum()
         return 1 if left_empty > _MOST_EMPTY * len(with_any) else 2
+
+    def _are_alone(self, counted: Sequence[CountedTerms]) -> bool:
+        """Whether many texts share no word with another; a sentence model sees parts of words."""
+        if not counted or self.unspaced_ or self.sentences is not None:
+            return False
+        [words] = counted
+        some = words.texts_with(1)
+        return need_ngrams(int(some.sum() - words.texts_with(2).sum()), len(some))
 
     def transform(self, texts: Iterable[str], *, progress: Progress = SILENT) -> csr_matrix:
         """The rows of `texts`; words that are no columns are left out."""
@@ -276,10 +303,21 @@ class TextFeatures(Estimator):
         ]
         return [place for place, any_term in enumerate(says) if not any_term]
 
+    def remarks(self) -> list[str]:
+        """What `fit` chose otherwise than for texts of usual length, in words."""
+        self._check_fitted()
+        if self.char_ngrams != "auto" or self.char_ngrams_ is None:
+            return []
+        off = advise("char_ngrams=None takes", "--set char_ngrams=none takes")
+        return [
+            f"parts of words count too (char_ngrams={self.char_ngrams_}), as many texts share no "
+            f"word with another; {off} whole words alone"
+        ]
+
     @property
     def only_words(self) -> bool:
         """Whether unknown words leave a row unchanged; n-grams and sentence models see them too."""
-        return not (self.char_ngrams or self.sentences)
+        return not (self.char_ngrams_ or self.sentences)
 
     def words(self, text: str) -> dict[str, float]:
         """The distinct words of a text and their tf-idf weights; unknown words have weight 0."""
@@ -311,10 +349,11 @@ class TextFeatures(Estimator):
     def saved_params(self) -> dict[str, Any]:
         """`get_params()` as a saved model has them: a sentence model's folder by its whole path.
 
-        `min_df` is the number that was chosen, which older versions read too.
+        `min_df` and `char_ngrams` are those that were chosen, which older versions read too.
         """
         self._check_fitted()
-        params: dict[str, Any] = self.get_params() | {"min_df": self.min_df_}
+        chosen = {"min_df": self.min_df_, "char_ngrams": self.char_ngrams_}
+        params: dict[str, Any] = self.get_params() | chosen
         if self.sentences is not None and Path(self.sentences).is_dir():
             params["sentences"] = str(Path(self.sentences).resolve())
         return params
@@ -328,6 +367,8 @@ class TextFeatures(Estimator):
             more["text.places"] = self._places
         if self.min_df == "auto":
             more["text.min_df_chosen"] = np.array([self.min_df_])
+        if self.char_ngrams == "auto":
+            more["text.char_ngrams_chosen"] = np.array([True])
         return more | {
             "text.vocabulary": vocabulary,
             "text.vocabulary_ends": ends,
@@ -350,6 +391,9 @@ class TextFeatures(Estimator):
             features.min_df_ = int(found.counts("text.min_df_chosen", 1)[0])
         else:
             features.min_df_ = whole(params, "min_df", 1)
+        features.char_ngrams_ = None if features.char_ngrams == "auto" else features.char_ngrams
+        if "text.char_ngrams_chosen" in found and found.flags("text.char_ngrams_chosen", 1)[0]:
+            features.char_ngrams = "auto"
         features.unspaced_ = features.marks_ = False  # once there was none
         if "text.unspaced" in found:
             features.unspaced_ = bool(found.flags("text.unspaced", 1)[0])
@@ -399,7 +443,7 @@ class TextFeatures(Estimator):
     def _check_kinds(self) -> None:
         if not self.tfidf and self.sentences is None:
             raise ParameterError("tfidf=False leaves no features: name a model with sentences=.")
-        if not self.tfidf and self.char_ngrams:
+        if not self.tfidf and self.char_ngrams not in (0, None, "auto"):
             raise ParameterError("char_ngrams are tf-idf too: leave them or tfidf=False out.")
 
     @property
@@ -415,7 +459,7 @@ class TextFeatures(Estimator):
         cutters: list[Callable[[Find], TermIds]] = [
             lambda find: WordIds(find, self._cut, self.lowercase, self.word_ngrams, self.unspaced_)
         ]
-        if longest := self.char_ngrams:
+        if longest := self.char_ngrams_:
             cutters.append(lambda find: GramIds(find, self.lowercase, longest))
         return cutters
 
