@@ -129,6 +129,36 @@ def test_weights_that_rank_worse_by_frequency_are_not_kept(
     assert kept.weights["says"] == 1 and judged.precision[1] == 100
 
 
+@pytest.mark.parametrize(
+    ("plain", "by_frequency", "kept"),
+    [(True, True, 2), (True, False, 1), (False, False, 2), (False, True, 2)],
+)
+def test_weights_by_frequency_that_swing_are_not_kept_beside_steady_ones(
+    options: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    plain: bool,
+    by_frequency: bool,
+    kept: float,
+) -> None:
+    """Weights by frequency rank better: they are kept if they settle, or if no weights do."""
+
+    def fitted(said: Any, *given: Any, by_frequency: bool = False) -> Mixture:
+        weights = {"says": np.array([2.0 if by_frequency else -1.0], dtype=np.float32)}
+        return Mixture(weights, 0.0, *logistic_line(), settled=settles[by_frequency])
+
+    settles = {False: plain, True: by_frequency}
+    monkeypatch.setattr("dxml.joint._weighing.fit_mixture", fitted)
+    monkeypatch.setattr("dxml.joint._weighing.LEAST_RANKED", 10)
+    Y = np.eye(4, dtype=bool)[np.arange(60) % 4]
+    held = np.arange(60) < 30
+    says = Says(np.where(Y[held], 5.0, -5.0))
+    weighing = of_every_label(
+        [trial(sp.csr_matrix(Y), held, options, says=says)], says=Says.opinion
+    )
+    found, _, _ = weighing.finished(weighing.mixture()[1], {})
+    assert abs(found.weights["says"][0]) == kept
+
+
 def test_more_parts_are_weighed_with_the_others(options: Options) -> None:
     """One part knows nothing, the other everything; each trial has its own."""
     rng = np.random.default_rng(0)

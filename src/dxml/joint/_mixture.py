@@ -1,9 +1,9 @@
 """Scores of (point, label) pairs by several parts → one calibrated probability.
 
 Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
-over these scores is fitted on the pairs near the top of held-out points' rankings. Its output is
-then calibrated (`dxml.joint._calibration`); where there are few held-out points, by scores of
-regressions that did not see the point.
+over these scores is fitted on the pairs near the top of held-out points' rankings
+(`dxml.joint._rounds`). Its output is then calibrated (`dxml.joint._calibration`); where there are
+few held-out points, by scores of regressions that did not see the point.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dxml.joint._calibration import (
     logistic_line,
 )
 from dxml.joint._regression import regress, regress_few
+from dxml.joint._rounds import SHOWN, weigh_in_rounds
 from dxml.topk import TopK
 
 __all__ = ["NEVER", "Mixture", "Opinion", "default_mixture", "expected_number", "fit_mixture"]
@@ -38,8 +39,6 @@ Said = Mapping[str, Floats]
 LEAST_POSITIVE = 20  # right pairs that a fit needs
 LEAST_INTERACTIONS = 100  # right pairs a weight, from which on weights depend on the frequency
 FREQUENCY = "frequency"  # the part whose scores are log frequencies of labels
-SHOWN = 10  # labels of a point that are weighed: those near the top
-ROUNDS = 3  # the labels near the top are those of the round before
 FLOOR = 0.005  # of a share, before its log-odds are taken
 FOLDS = 5  # regressions that score few held-out points, each the points that it did not see
 
@@ -90,6 +89,9 @@ class Mixture:
         where there are too few points.
     span : (float, float)
         Log frequencies between which these were learnt. Beyond, weights change no more.
+    settled : bool
+        Whether the weights were nearly the same from round to round (`dxml.joint._rounds`). It is
+        not stored.
     """
 
     weights: Mapping[str, Floats]
@@ -99,6 +101,7 @@ class Mixture:
     by_rank: tuple[tuple[Floats, Floats], ...] = ()
     interactions: Mapping[str, Floats] = field(default_factory=dict)
     span: tuple[float, float] = (0.0, 0.0)
+    settled: bool = True
 
     def mix(self, said: Said) -> Floats:
         """One score a pair, by which labels are ranked."""
@@ -240,27 +243,26 @@ def fit_mixture(
     few = truth.shape[0] < LEAST_RANKED
     may_fall = np.concatenate([[name == FREQUENCY] * sizes[name] for name in sorted(said)])
     weigh = partial(regress_few, may_fall=may_fall) if few else regress
-    mixture, mixed = default, default.mix(said)
-    shown = near_the_top(mixed, SHOWN)
+    mixture, mixed, settled = default, default.mix(said), True
+
+    def weighed(shown: npt.NDArray[np.int64]) -> tuple[Mixture, Floats]:
+        enough = right[shown].sum() >= LEAST_INTERACTIONS * matrix.shape[1] and not few
+        if by_frequency and enough:
+            found = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
+        else:
+            weights, bias = weigh(matrix[shown], right[shown], least)
+            found = replace(default, weights=_by_name(weights, sizes), bias=bias)
+        return found, found.mix(said)
+
     if right[known].sum() >= LEAST_POSITIVE:
-        for _ in range(ROUNDS):
-            if right[shown].all() or not right[shown].any():  # the top has nothing to tell apart
-                shown = np.flatnonzero(known)
-            enough = right[shown].sum() >= LEAST_INTERACTIONS * matrix.shape[1] and not few
-            if by_frequency and enough:
-                mixture = _regress_interactions(said, sizes, matrix, shown, right[shown], least)
-            else:
-                weights, bias = weigh(matrix[shown], right[shown], least)
-                mixture = replace(default, weights=_by_name(weights, sizes), bias=bias)
-            mixed = mixture.mix(said)
-            seen, shown = shown, near_the_top(mixed, SHOWN)
+        mixture, mixed, seen, settled = weigh_in_rounds(weighed, near_the_top, mixed, right, known)
         if few:
             mixed = _out_of_fold(weigh, matrix, right, pairs, seen, least, mixed)
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
     knots, shares = calibrate(mixed[shown], right[shown])
     lines = lines_by_rank(pairs, mixed, right, known)
-    return replace(mixture, knots=knots, shares=shares, by_rank=lines)
+    return replace(mixture, knots=knots, shares=shares, by_rank=lines, settled=settled)
 
 
 def _out_of_fold(

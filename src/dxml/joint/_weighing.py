@@ -91,24 +91,26 @@ class Weighing:
 
         Its weights depend on the frequency of a label where that ranks points better which did not
         take part in weighing: each half of the held-out points is asked by the other's weights.
+        They do not where that makes weights swing from round to round that otherwise settle.
         """
         every = self._every(more)
         if every.n_points >= 2 * LEAST_RANKED and self._by_frequency_is_better(every):
-            mixture = every.mixture(self._opinions, by_frequency=True)
+            by_frequency = every.mixture(self._opinions, by_frequency=True)
+            mixture = by_frequency if _steady(mixture, by_frequency) else mixture
         return mixture, every.judged(mixture), every.promises(mixture)
 
     def _by_frequency_is_better(self, every: _Asked) -> bool:
         halves = np.arange(every.n_points) % 2
-        plain, by_frequency = (
-            sum(
-                every.rows(halves != half).quality(
-                    every.rows(halves == half).mixture(self._opinions, by_frequency=depend)
-                )
-                for half in (0, 1)
+        gain = 0.0
+        for half in (0, 1):
+            own, other = every.rows(halves == half), every.rows(halves != half)
+            plain, by_frequency = (
+                own.mixture(self._opinions, by_frequency=depend) for depend in (False, True)
             )
-            for depend in (False, True)
-        )
-        return by_frequency > plain
+            if not _steady(plain, by_frequency):
+                return False
+            gain += other.quality(by_frequency) - other.quality(plain)
+        return gain > 0
 
     def _every(self, more: Mapping[str, Sequence[Part]] | None) -> _Asked:
         said = [dict(each) for each in self._said]
@@ -208,6 +210,11 @@ def climb(
         gain = last.quality - best.quality
         best = last if gain > 0 else best
     return best, last
+
+
+def _steady(plain: Mixture, by_frequency: Mixture) -> bool:
+    """Whether weights by frequency settle, or plain ones do not either."""
+    return by_frequency.settled or not plain.settled
 
 
 def _stacked(matrices: list[sp.csr_matrix]) -> sp.csr_matrix:
