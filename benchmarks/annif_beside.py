@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from dxml.bench._machine import commit
+from dxml.bench._markdown import replace_between
 from dxml.data import load_texts
 from soaked_service import free_port
 
@@ -181,10 +182,7 @@ def write_page() -> None:
     lines += ["", f"{stored['train']:,} texts to train on (mllm 2,000), {stored['test']:,} to "]
     lines[-1] += f"evaluate. Annif {stored['annif']}, dxml at {stored['commit'][:7]}, on "
     lines[-1] += f"{stored['cores']} cores{others}. Annif asks dxml through HTTP."
-    text = PAGE.read_text("utf-8")
-    start, end = (text.index(mark) for mark in MARKS)
-    table = "\n".join(["", *lines, ""])
-    PAGE.write_text(text[: start + len(MARKS[0])] + table + text[end:], "utf-8")
+    replace_between(PAGE, MARKS, "\n".join(["", *lines, ""]))
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,8 @@ from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
 from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
+from dxml.bench._markdown import replace_between
 from dxml.data._pseudo_texts import make_texts
 from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
@@ -337,10 +337,7 @@ def plan(rates: Rates, search: list[Row], note: str) -> Row:
         "measured search": search,
         "schedule": played,
         "memory": memory(task, machine),
-        "machine": machine_name(describe_machine()),
-        "versions": describe_versions(),
-        "commit": commit(),
-        "date": date.today().isoformat(),
+        **circumstances(),
     }
 
 
@@ -390,9 +387,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
 
 
 def main() -> None:

@@ -10,6 +10,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from dxml.bench._markdown import replace_between
+
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/contents-paths.json", ROOT / "docs/guide/large.md"
 BEGIN, END = "<!-- paths: made by benchmarks/contents_page.py -->", "<!-- end of paths -->"
@@ -93,9 +95,7 @@ def render() -> str:
 
 
 def write_page(page: Path = PAGE) -> None:
-    before, rest = page.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(page, (BEGIN, END), f"\n{render()}\n")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._markdown import replace_between
 
 ROOT = Path(__file__).parents[1]
 STORED, PAGE = ROOT / "benchmarks/results/growth.json", ROOT / "docs/guide/large.md"
@@ -173,9 +174,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from dxml.bench._machine import (
     machine_name,
     peak_bytes,
 )
+from dxml.bench._markdown import replace_between
 from dxml.data import REGISTRY, Dataset, make_twin, train_test
 from dxml.joint._fitting import _searched
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
@@ -175,10 +176,8 @@ def table(lines: list[str]) -> str:
 
 def write_page(page: Path = PAGE, results: Path = RESULTS) -> None:
     """Put the table into the page, between its two marks."""
-    before, rest = page.read_text("utf-8").split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
     made = table(results.read_text("utf-8").splitlines())
-    page.write_text(f"{before}{MARKS[0]}\n{made}{MARKS[1]}{after}", "utf-8")
+    replace_between(page, MARKS, f"\n{made}")
 
 
 def main() -> None:

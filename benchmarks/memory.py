@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dxml._core.memory import parse_size
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
+from dxml.bench._markdown import replace_between
 from dxml.data._mapped import write_mapped
 from own_memory import OwnMemory
 
@@ -153,9 +153,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
 
 
 def main() -> None:
@@ -180,10 +178,7 @@ def main() -> None:
             "note": options.note,
             "promise": options.promise,
             "settings": SETTINGS,
-            "machine": machine_name(describe_machine()),
-            "versions": describe_versions(),
-            "commit": commit(),
-            "date": date.today().isoformat(),
+            **circumstances(),
             "rows": rows,
         }
         STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -20,12 +20,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import date
 from multiprocessing.connection import Connection
 from typing import Any
 
 from dxml._core.threads import threads
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
 from ray_scaling import REPEATS, ROOT, SMALL, Sizes, stages
 
 STORED = ROOT / "benchmarks/results/plain-processes.json"
@@ -101,10 +100,7 @@ def main() -> None:
             "command": "OMP_WAIT_POLICY=PASSIVE python benchmarks/plain_processes.py",
             "cores": os.cpu_count(),
             "sizes": asdict(sizes),
-            "machine": machine_name(describe_machine()),
-            "versions": describe_versions(),
-            "commit": commit(),
-            "date": date.today().isoformat(),
+            **circumstances(),
             "rows": rows,
         }
         STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

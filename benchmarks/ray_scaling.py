@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,7 +40,8 @@ from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import fit_linear
 from dxml._neighbors import cosine
 from dxml._neighbors.cosine import Neighbours, unit_rows
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
+from dxml.bench._markdown import replace_between
 from dxml.data import make_planted
 from dxml.data._pseudo_texts import make_texts
 from dxml.joint import Joint
@@ -339,9 +339,7 @@ def _apart(stored: Row) -> str:
 
 
 def write_page() -> None:
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
 
 
 def main() -> None:
@@ -366,10 +364,7 @@ def main() -> None:
             "note": options.note,
             "cores": os.cpu_count(),
             "sizes": asdict(sizes),
-            "machine": machine_name(describe_machine()),
-            "versions": describe_versions(),
-            "commit": commit(),
-            "date": date.today().isoformat(),
+            **circumstances(),
             "rows": rows,
             "node costs": nodes,
         }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dxml.bench._markdown import replace_between
 from dxml.bench._published import load_published
 from dxml.bench._summary import Row, load_rows
 from dxml.bench._tables import equipment, find, name_of, title_of
@@ -317,9 +318,7 @@ def _published(method: str, dataset: str) -> float | None:
 
 def main() -> None:
     path = ROOT / "README.md"
-    before, rest = path.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{render_readme()}\n{END}{after}", "utf-8")
+    replace_between(path, (BEGIN, END), f"\n{render_readme()}\n")
     (ROOT / "docs" / "results.md").write_text(render_page(), "utf-8")
 
 

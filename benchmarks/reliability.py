@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dxml.bench._markdown import replace_between
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "reliability.md"
@@ -222,9 +224,7 @@ def render() -> str:
 
 
 def write_page(page: Path = PAGE) -> None:
-    before, rest = page.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{render()}\n\n{END}{after}", "utf-8")
+    replace_between(page, (BEGIN, END), f"\n\n{render()}\n\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -29,7 +28,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
+from dxml.bench._markdown import replace_between
 from dxml.bench._sources import load_parts
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
@@ -232,10 +232,7 @@ def store(name: str, rows: list[Row], command: str, **more: Any) -> None:
     record = {
         "command": command,
         **more,
-        "machine": machine_name(describe_machine()),
-        "versions": describe_versions(),
-        "commit": commit(),
-        "date": date.today().isoformat(),
+        **circumstances(),
         "rows": rows,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
@@ -273,9 +270,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", "utf-8")
+    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._markdown import replace_between
 from dxml.bench._published import TITLES, load_published
 from dxml.bench._sources import load_parts
 from dxml.bench._summary import load_rows, load_summaries
@@ -187,9 +188,7 @@ def table(stored: dict[str, Any]) -> str:
 
 def write_page() -> None:
     """Put the tables of the stored results into docs/twins.md."""
-    before, _, rest = PAGE.read_text("utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    PAGE.write_text(f"{before}{MARKS[0]}\n\n{table(load())}\n\n{MARKS[1]}{after}", "utf-8")
+    replace_between(PAGE, MARKS, f"\n\n{table(load())}\n\n")
 
 
 def main() -> None:

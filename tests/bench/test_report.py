@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+from dxml.bench._markdown import replace_between
 from dxml.bench._published import load_published
 from dxml.bench._report import render, write_report
 
@@ -175,3 +176,13 @@ def test_the_joint_method_stands_beside_the_others() -> None:
         in lines[1]
     )
     assert "## The joint method" not in render([FULL])
+
+
+def test_the_made_part_of_a_page_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before <a> old <b> after", "utf-8")
+    replace_between(page, ("<a>", "<b>"), " new ")
+    assert page.read_text("utf-8") == "before <a> new <b> after"
+    with pytest.raises(ValueError, match=r"page\.md must have '<c>'"):
+        replace_between(page, ("<a>", "<c>"), "")
+    assert page.read_text("utf-8") == "before <a> new <b> after"

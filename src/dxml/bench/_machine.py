@@ -8,13 +8,22 @@ import re
 import resource
 import subprocess
 import sys
+from datetime import date
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import dxml
 
-__all__ = ["commit", "cores", "describe_machine", "describe_versions", "machine_name", "peak_bytes"]
+__all__ = [
+    "circumstances",
+    "commit",
+    "cores",
+    "describe_machine",
+    "describe_versions",
+    "machine_name",
+    "peak_bytes",
+]
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "torch")
 
@@ -96,6 +105,16 @@ def commit() -> str:
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return dxml.__version__
+
+
+def circumstances() -> dict[str, Any]:
+    """What a stored result says of where it comes from: machine, versions, commit and day."""
+    return {
+        "machine": machine_name(describe_machine()),
+        "versions": describe_versions(),
+        "commit": commit(),
+        "date": date.today().isoformat(),
+    }
 
 
 def peak_bytes() -> int:

@@ -1,10 +1,20 @@
-"""Markdown pieces: a table, numbers, and notes that say why a cell is empty."""
+"""Markdown pieces: a table, numbers, notes that say why a cell is empty, a page's made part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-__all__ = ["MISSING", "Notes", "change", "number", "size", "table", "with_deviation"]
+__all__ = [
+    "MISSING",
+    "Notes",
+    "change",
+    "number",
+    "replace_between",
+    "size",
+    "table",
+    "with_deviation",
+]
 
 MISSING = "–"
 
@@ -74,3 +84,13 @@ class Notes:
 
     def __str__(self) -> str:
         return "\n".join(f"- [{letter}] {reason}" for reason, letter in self._letters.items())
+
+
+def replace_between(page: Path, marks: tuple[str, str], made: str) -> None:
+    """Put what was made between the two marks of a page; each of them must be there once."""
+    begin, end = marks
+    text = page.read_text("utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"{page} must have {begin!r} and {end!r} once each")
+    before, rest = text.split(begin)
+    page.write_text(f"{before}{begin}{made}{end}{rest.split(end)[1]}", "utf-8")
