@@ -18,7 +18,13 @@ def load_script(name: str) -> ModuleType:
     spec = spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
-    path = [str(BENCHMARKS), *sys.path]
-    with patch.object(sys, "path", path), patch.dict(sys.modules, {name: module}):
-        spec.loader.exec_module(module)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # its data classes look for it there
+    try:
+        with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
+            spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
     return module

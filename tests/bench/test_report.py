@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from dxml.bench._markdown import replace_between
 from dxml.bench._published import load_published
 from dxml.bench._report import render, write_report
@@ -183,6 +185,6 @@ def test_the_made_part_of_a_page_is_replaced(tmp_path: Path) -> None:
     page.write_text("before <a> old <b> after", "utf-8")
     replace_between(page, ("<a>", "<b>"), " new ")
     assert page.read_text("utf-8") == "before <a> new <b> after"
-    with pytest.raises(ValueError, match=r"page\.md must have '<c>'"):
+    with pytest.raises(ValueError, match=r"'<a>' and '<c>' once each"):
         replace_between(page, ("<a>", "<c>"), "")
     assert page.read_text("utf-8") == "before <a> new <b> after"
