@@ -443,3 +443,15 @@ def test_the_first_label_is_the_most_probable_one() -> None:
     mixture = Mixture({}, 0.0, *low, by_rank=(low, high))
     [[first, second]] = mixture.ranked(np.float32([[0.5, 0.0]]))
     assert first == pytest.approx(0.35) and first - 1e-5 < second < first
+
+
+def test_a_pair_has_the_same_score_alone_and_among_others() -> None:
+    rng = np.random.default_rng(0)
+    said = {name: rng.standard_normal(40).astype(np.float32) for name in "abcde"}
+    weights = {name: rng.standard_normal(1).astype(np.float32) for name in said}
+    mixture = Mixture(weights, 0.3, *logistic_line())
+    whole = mixture.mix(said)
+    for first in range(40):
+        for last in range(first + 1, 41):
+            some = {name: scores[first:last] for name, scores in said.items()}
+            np.testing.assert_array_equal(mixture.mix(some), whole[first:last])

@@ -329,8 +329,14 @@ def _in_order(by_name: Mapping[str, Floats]) -> Floats:
 
 
 def _weighed(columns: Floats, weights: Floats, bias: float) -> Floats:
-    with np.errstate(invalid="ignore"):  # a product of few columns may look at what lies after them
-        mixed: Floats = columns @ weights + np.float32(bias)
+    """The weighed sum of each row, always in the order of the columns.
+
+    A matrix product adds in another order where a row is among the last ones, and a point would not
+    have the same scores alone and in a batch.
+    """
+    mixed = np.full(len(columns), bias, dtype=np.float32)
+    for column, weight in zip(columns.T, weights, strict=True):
+        mixed += column * weight
     return mixed
 
 
