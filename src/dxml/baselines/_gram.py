@@ -22,7 +22,7 @@ from dxml._core.sparse import sparse_product
 from dxml._core.threads import n_threads
 from dxml.baselines._linear import LinearMap
 
-__all__ = ["MAX_DIRECT", "Gram", "conjugate_gradient", "ridge"]
+__all__ = ["MAX_DIRECT", "Gram", "conjugate_gradient", "occurring", "ridge"]
 
 MAX_DIRECT = 6000  # features, points or labels up to which a square matrix is stored: 288 MB
 ROWS_AT_A_TIME = 4096  # of a sum over rows; fixed, so that it does not depend on the threads
@@ -117,9 +117,7 @@ class Gram:
 
     def _between_points(self) -> Doubles:
         """C Cᵀ, of shape (n_samples, n_samples)."""
-        found, columns = np.unique(self.X.indices, return_inverse=True)
-        shape = (self.n_samples, len(found))
-        X = sp.csr_matrix((self.X.data, columns.astype(np.int32), self.X.indptr), shape=shape)
+        _, X = occurring(self.X)
         products = np.empty((self.n_samples, self.n_samples))
         for first in range(0, self.n_samples, POINTS_AT_A_TIME):
             some = slice(first, first + POINTS_AT_A_TIME)
@@ -128,6 +126,13 @@ class Gram:
         products -= means
         products -= (means - means.mean())[:, None]
         return products
+
+
+def occurring(X: sp.csr_matrix) -> tuple[npt.NDArray[np.int32], sp.csr_matrix]:
+    """The features that X has, and X with these columns alone."""
+    found, columns = np.unique(X.indices, return_inverse=True)
+    shape = (X.shape[0], len(found))
+    return found, sp.csr_matrix((X.data, columns.astype(np.int32), X.indptr), shape=shape)
 
 
 def by_rows(n: int, work: Callable[[slice], _T]) -> list[_T]:

@@ -49,7 +49,7 @@ from dxml._core.storage import pack_csr
 from dxml._neighbors.index import PartitionedIndex
 from dxml._neighbors.voting import vote
 from dxml.base import Classifier
-from dxml.baselines._gram import Gram
+from dxml.baselines._gram import Gram, occurring
 from dxml.baselines._svp import label_neighbours, parts, singular_value_projection
 from dxml.metrics import mean_precision
 from dxml.progress import Progress, Stage
@@ -127,10 +127,7 @@ def _local_map(
     X: sp.csr_matrix, Z: Floats, alpha: float, density: float
 ) -> tuple[sp.csr_matrix, Floats]:
     """V with its largest weights, and its intercept, from the features that X has."""
-    found, columns = np.unique(X.indices, return_inverse=True)
-    narrow = sp.csr_matrix(
-        (X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(found))
-    )
+    found, narrow = occurring(X)
     dense, bias = _regress(narrow, Z, alpha)
     n_kept = int(np.ceil(X.shape[1] * dense.shape[1] * density))
     kept = _keep_largest(dense, n_kept)
