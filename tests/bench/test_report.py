@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dxml.bench import _tables as tables
 from dxml.bench._markdown import replace_between
 from dxml.bench._published import load_published
 from dxml.bench._report import render, write_report
@@ -188,3 +189,9 @@ def test_the_made_part_of_a_page_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'<a>' and '<c>' once each"):
         replace_between(page, ("<a>", "<c>"), "")
     assert page.read_text("utf-8") == "before <a> new <b> after"
+
+
+def test_a_smaller_twin_says_how_small() -> None:
+    assert tables.title_of("twin:amazon-670k") == "Amazon-670K, twin"
+    assert tables.title_of("twin:amazon-670k,share=0.05") == "Amazon-670K, twin, share 0.05"
+    assert tables.title_of("planted:made,n_samples=3") == "`planted:made,n_samples=3`"

@@ -42,8 +42,10 @@ _PAPER_NAMES = {name: ours for ours, names in PAPER_METHODS.items() for name in 
 
 def title_of(dataset: str) -> str:
     """How a data set is called on the page."""
-    if dataset.startswith(TWIN) and (original := dataset.removeprefix(TWIN)) in TITLES:
-        return f"{TITLES[original]}, twin"
+    original, _, settings = dataset.removeprefix(TWIN).partition(",")
+    if dataset.startswith(TWIN) and original in TITLES:
+        size = f", {settings.replace('=', ' ')}" if settings else ""
+        return f"{TITLES[original]}, twin{size}"
     return TITLES.get(dataset, f"`{dataset}`" if ":" in dataset else dataset)
 
 
