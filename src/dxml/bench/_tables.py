@@ -149,21 +149,30 @@ def _scores(
 def paper_scores(
     rows: Sequence[Row], datasets: Sequence[str], measure: str, published: Published
 ) -> str:
-    """Tables 2 to 5, a table for each data set; of its twin, where that is all we could run on."""
-    return "\n\n".join(
-        f"**{title_of(name)}; ours: its twin**\n\n" + _twin_scores(rows, name, measure, published)
-        if _has_twin(rows, name)
-        else f"**{title_of(name)}**\n\n" + _scores(rows, name, measure, "paper", published, "paper")
-        for name in datasets
-    )
+    """Tables 2 to 5, a table for each data set; of its twins, where those are all there is."""
+    blocks = []
+    for name in datasets:
+        if not _has_twin(rows, name):
+            scores = _scores(rows, name, measure, "paper", published, "paper")
+            blocks.append(f"**{title_of(name)}**\n\n{scores}")
+            continue
+        whole = twin_of(name)
+        for twin in dict.fromkeys(row.dataset for row in rows):
+            if twin == whole or twin.startswith(f"{whole},"):
+                size = title_of(twin).removeprefix(title_of(whole))
+                scores = _twin_scores(rows, name, twin, measure, published)
+                blocks.append(f"**{title_of(name)}; ours: its twin{size}**\n\n{scores}")
+    return "\n\n".join(blocks)
 
 
-def _twin_scores(rows: Sequence[Row], dataset: str, measure: str, published: Published) -> str:
-    """The paper's numbers on the real data beside ours on the twin: no difference is taken."""
+def _twin_scores(
+    rows: Sequence[Row], dataset: str, twin: str, measure: str, published: Published
+) -> str:
+    """The paper's numbers on the real data beside ours on a twin: no difference is taken."""
     notes = md.Notes()
     header = ["method", *(w for k in KS for w in (f"{measure}@{k} paper, real", "ours, twin"))]
     lines = []
-    for row in find(rows, twin_of(dataset)):
+    for row in find(rows, twin):
         theirs = published.values("paper", dataset, row.method, measure)
         line = [name_of(row)]
         for i, k in enumerate(KS):
