@@ -34,11 +34,15 @@ STUDIES = {
     "walk_length": "labels in a walk",
     "window": "skip-gram window",
     "init_scale": "spread of the first layer's outputs at the start",
+    "epochs": "epochs of the encoder",
+    "batch_size": "points a step of the encoder",
+    "dropout": "share of the hidden units dropped",
+    "spectrum": "power of the label vectors' singular values",
 }
 """Studies of a number, and what the axis is called."""
 TIMED = ("n_negatives", "n_trees")
-WHISKERS = "Whiskers are 95 % intervals of the mean, where several splits are stored."
 """Studies of what more training time buys."""
+WHISKERS = "Whiskers are 95 % intervals of the mean, where several splits are stored."
 
 
 @dataclass(frozen=True)
