@@ -68,7 +68,7 @@ SOURCES = {
     "docs/guide/probabilities.md": ("calibration.jsonl",),
     "benchmarks/results/notes.md": (
         *("ablation.json", "baselines.json", "joint.json", "paper-eurlex.json", "paper-small.json"),
-        *("peers.json", "scale.json", "deep.json", "large-twins.jsonl"),
+        *("peers.json", "scale.json", "scale-small.json", "deep.json", "large-twins.jsonl"),
         "../../src/dxml/bench/published.toml",
     ),
     "benchmarks/results/joint-experiments/README.md": (

@@ -157,11 +157,11 @@ def paper_scores(
             blocks.append(f"**{title_of(name)}**\n\n{scores}")
             continue
         whole = twin_of(name)
-        for twin in dict.fromkeys(row.dataset for row in rows):
-            if twin == whole or twin.startswith(f"{whole},"):
-                size = title_of(twin).removeprefix(title_of(whole))
-                scores = _twin_scores(rows, name, twin, measure, published)
-                blocks.append(f"**{title_of(name)}; ours: its twin{size}**\n\n{scores}")
+        smaller = {row.dataset for row in rows if row.dataset.startswith(f"{whole},")}
+        for twin in (whole, *sorted(smaller)):
+            size = title_of(twin).removeprefix(title_of(whole))
+            scores = _twin_scores(rows, name, twin, measure, published)
+            blocks.append(f"**{title_of(name)}; ours: its twin{size}**\n\n{scores}")
     return "\n\n".join(blocks)
 
 
