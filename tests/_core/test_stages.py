@@ -11,7 +11,15 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core import stages
-from dxml._core.stages import has_stages, open_stages, remembered, remove_stages
+from dxml._core.stages import (
+    Newest,
+    Pieces,
+    checksum,
+    has_stages,
+    open_stages,
+    remembered,
+    remove_stages,
+)
 
 ROWS = sp.csr_matrix(np.eye(3, dtype=np.float32))
 INPUTS: dict[str, Any] = {"X": ROWS, "y": np.arange(3), "C": 1.0, "name": "a", "start": None}
@@ -96,3 +104,96 @@ def test_short_steps_are_not_stored(
     assert not has_stages(tmp_path)
     with open_stages(None, resume=True):
         step()
+
+
+def numbered(n: int) -> dict[str, Any]:
+    return {"n": np.array([n]), "rows": np.arange(6.0).reshape(2, 3).T * n}
+
+
+def test_pieces_are_taken_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_stages(tmp_path), Pieces("row", INPUTS) as pieces:
+        for n in range(2):
+            assert pieces.take() is None
+            pieces.add(numbered(n))
+        monkeypatch.setattr(stages, "LEAST", 3600.0)
+        for n in range(2, 12):
+            pieces.add(numbered(n))
+        monkeypatch.setattr(stages, "LEAST", 0.0)  # what is left is stored at the end, as one
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 3
+    with open_stages(tmp_path, resume=True):
+        with Pieces("row", INPUTS | {"C": 2.0}) as pieces:
+            assert pieces.take() is None
+        with Pieces("row", INPUTS) as pieces:
+            for n in range(13):
+                found = pieces.next(lambda n=n: numbered(-n))  # type: ignore[misc]
+                assert found["n"][0] == (n if n < 12 else -12)
+                assert found["rows"].flags.f_contiguous, "products have the same last bits"
+                np.testing.assert_array_equal(found["rows"], numbered(int(found["n"][0]))["rows"])
+
+
+def test_pieces_that_broke_off_are_those_that_were_stored(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), open_stages(tmp_path), Pieces("row", {}) as pieces:
+        pieces.add(numbered(0))
+        pieces.add(numbered(1))
+        pieces._made.append(numbered(2))
+        raise KeyboardInterrupt
+    damaged = max(tmp_path.rglob("*.safetensors"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with open_stages(tmp_path, resume=True), Pieces("row", {}) as pieces:
+        assert pieces.take() is not None and pieces.take() is None
+
+
+def test_generators_go_on_from_where_they_were(tmp_path: Path) -> None:
+    def draws(resume: bool, n: int) -> list[float]:
+        rng = np.random.default_rng(3)
+        with open_stages(tmp_path, resume), Pieces("draws", {}, rng) as pieces:
+            found = [pieces.next(lambda: {"x": rng.random(1)}) for _ in range(n)]
+            drawn = remembered("draw", {}, lambda: {"x": rng.random(1)}, rng)
+        return [float(each["x"][0]) for each in (*found, drawn)] + [rng.random()]
+
+    expected = np.random.default_rng(3).random(5).tolist()
+    assert draws(False, 3) == draws(True, 3) == expected
+    assert draws(False, 2) == expected[:4] and draws(True, 3) == expected
+
+
+def test_the_newest_state_takes_the_place_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    with open_stages(tmp_path):
+        newest = Newest("state", INPUTS, rng)
+        assert newest.found is None
+        for n in range(3):
+            rng.random()
+            newest.keep(numbered(n))
+        monkeypatch.setattr(stages, "LEAST", 3600.0)
+        newest.keep(numbered(3))
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 1
+    with open_stages(tmp_path, resume=True):
+        assert Newest("state", INPUTS, np.random.default_rng(4)).found is None
+        rng = np.random.default_rng(3)
+        found = Newest("state", INPUTS, rng).found
+        assert found is not None and found["n"][0] == 2
+        assert rng.random() == np.random.default_rng(3).random(4)[3]
+    Newest("state", INPUTS).keep(numbered(0))  # nothing is open
+
+
+def test_what_is_worth_storing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storing takes no more than a fiftieth of the work."""
+    monkeypatch.setattr(stages, "LEAST", 5.0)
+    worth = stages._is_worth
+    assert worth(5.0, 10) and not worth(4.9, 10)
+    assert not worth(49.0, 500_000_000) and worth(50.0, 500_000_000)
+    assert not worth(19.0, 10, spent=0.4) and worth(20.0, 10, spent=0.4)
+
+
+def test_large_inputs_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checksum({"X": ROWS}) == "", "nothing is stored"
+    with open_stages(tmp_path):
+        assert checksum({"X": ROWS}) == checksum({"X": ROWS.copy()}) != checksum({"X": ROWS * 2})
+        read = []
+        monkeypatch.setattr(stages, "_add", lambda digest, value: read.append(value))
+        with Pieces("row", {"X": ROWS}) as pieces:
+            for n in range(5):
+                pieces.next(lambda n=n: numbered(n))  # type: ignore[misc]
+        assert len(read) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dxml.baselines.wsabie import WSABIE, _draw_violator, _epoch, _move, rank_weights
+from dxml.baselines.wsabie import WSABIE, _descend, _draw_violator, _move, rank_weights
 from dxml.data import make_planted
 from dxml.metrics import precision_at_k
 
@@ -58,12 +58,13 @@ def test_only_labels_of_others_that_violate_the_margin_are_drawn():
 def one_step(V, b, W, x, own, step=0.1, max_norm=100.0, start=1):
     """An epoch over the single point x with the labels `own`; the arrays change in place."""
     X, n = sp.csr_matrix(x[None], dtype=np.float32), len(W)
-    return _epoch(
+    loss = _descend(
         *(X.indptr, X.indices, X.data),
         *(np.array([0, len(own)], dtype=np.int32), np.array(own, dtype=np.int32)),
         *(np.array([0]), np.arange(n, dtype=np.int32), rank_weights(n)),
-        *(np.float32(step), np.float32(max_norm), 1000, V, b, W, np.full(n, -1), seed(start)),
+        *(np.float32(step), np.float32(max_norm), 1000, V, b, W, np.full(n, -1), seed(start), 0.0),
     )
+    return loss / len(own)
 
 
 def test_a_step_by_hand():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["FEW_ROWS", "SMALL_STEP", "n_threads", "numba_threads", "threads"]
+__all__ = ["FEW_ROWS", "SMALL_STEP", "blas_threads", "n_threads", "numba_threads", "threads"]
 
 SMALL_STEP = 4_000_000
 """Multiplications below which an operation is done by one thread."""
@@ -24,6 +24,14 @@ def n_threads() -> int:
     import numba
 
     return int(numba.get_num_threads())
+
+
+def blas_threads() -> int:
+    """Threads of dense linear algebra, which adds in another order with another number of them."""
+    from threadpoolctl import threadpool_info
+
+    found = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(found, default=1)
 
 
 @contextmanager

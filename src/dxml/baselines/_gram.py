@@ -19,7 +19,8 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from dxml._core.sparse import sparse_product
-from dxml._core.threads import n_threads
+from dxml._core.stages import Newest, checksum, remembered
+from dxml._core.threads import blas_threads, n_threads
 from dxml.baselines._linear import LinearMap
 
 __all__ = ["MAX_DIRECT", "Gram", "conjugate_gradient", "occurring", "ridge"]
@@ -45,6 +46,8 @@ class Gram:
     ----------
     mean : float64 array of shape (n_features,)
         μ.
+    checksum : str
+        Of X, where what training gives is stored.
     dense : float64 array of shape (n_features, n_features), or None with many features
     """
 
@@ -56,9 +59,15 @@ class Gram:
         self.dense: Doubles | None = None
         self.few_points = self.n_samples <= direct
         self._factors: dict[float, Any] = {}
+        self.checksum = checksum({"X": X})
         if self.n_features <= direct:
-            self.dense = (self.transposed @ X).toarray().astype(np.float64)
-            self.dense -= self.n_samples * np.outer(self.mean, self.mean)
+            self.dense = remembered("gram", {"X": self.checksum}, self._products)["dense"]
+
+    def _products(self) -> dict[str, Doubles]:
+        """Cᵀ C."""
+        dense = (self.transposed @ self.X).toarray().astype(np.float64)
+        dense -= self.n_samples * np.outer(self.mean, self.mean)
+        return {"dense": dense}
 
     def __matmul__(self, S: Doubles) -> Doubles:
         """Cᵀ C S for S of shape (n_features, m)."""
@@ -88,13 +97,21 @@ class Gram:
             return conjugate_gradient(self, B, np.ones(B.shape[1]), alpha, np.zeros_like(B), 200)
         return self._solved(self.dense, B, alpha)
 
-    def regress(self, T: Doubles | sp.csr_matrix, alpha: float, tolerance: float = 1e-5) -> Doubles:
+    def regress(
+        self,
+        T: Doubles | sp.csr_matrix,
+        alpha: float,
+        tolerance: float = 1e-5,
+        stored: bool = False,
+    ) -> Doubles:
         """(Cᵀ C + α I)⁻¹ Cᵀ T for targets T of shape (n_samples, m).
 
         Parameters
         ----------
         tolerance : float
             Of conjugate gradients, where they are needed.
+        stored : bool
+            Whether their state is stored in between.
         """
         if self.dense is None and self.few_points:
             dense: Any = T.toarray() if sp.issparse(T) else T  # type: ignore[union-attr]
@@ -104,7 +121,11 @@ class Gram:
         if self.dense is not None:
             return self.solve(right, alpha)
         ones, start = np.ones(right.shape[1]), np.zeros_like(right)
-        return conjugate_gradient(self, right, ones, alpha, start, 200, tolerance)
+        newest = None
+        if stored:
+            inputs = {"X": self.checksum, "right": right, "alpha": alpha, "tolerance": tolerance}
+            newest = Newest("regression", {**inputs, "threads": blas_threads()})
+        return conjugate_gradient(self, right, ones, alpha, start, 200, tolerance, newest)
 
     def _solved(self, square: Doubles | Callable[[], Doubles], B: Doubles, alpha: float) -> Doubles:
         """(square + α I)⁻¹ B; the factors of the last α are kept."""
@@ -169,6 +190,7 @@ def conjugate_gradient(
     start: Doubles,
     steps: int,
     tolerance: float = 1e-5,
+    newest: Newest | None = None,
 ) -> Doubles:
     """Solve (cᵢ G + α I) sᵢ = bᵢ for every column i at once.
 
@@ -183,13 +205,21 @@ def conjugate_gradient(
         Products with G at most.
     tolerance : float
         Stop when every residual is this small beside its bᵢ.
+    newest : Newest, optional
+        Where the state is stored, and taken up.
     """
-    solution = start.copy()
-    residual = B - (gram @ solution) * curvature - alpha * solution
-    direction = residual.copy()
-    square = _column_products(residual, residual)
     enough = tolerance**2 * _column_products(B, B)
-    for _ in range(steps):
+    if newest is not None and newest.found is not None:
+        found, first = newest.found, int(newest.found["steps"][0])
+        solution, residual, direction, square = (
+            found[name] for name in ("solution", "residual", "direction", "square")
+        )
+    else:
+        first, solution = 0, start.copy()
+        residual = B - (gram @ solution) * curvature - alpha * solution
+        direction = residual.copy()
+        square = _column_products(residual, residual)
+    for number in range(first, steps):
         if (square <= enough).all():
             break
         image = gram @ direction
@@ -215,12 +245,15 @@ def conjugate_gradient(
             direction[rows] += residual[rows]
 
         by_rows(len(B), turn)
+        if newest is not None:
+            state = {"solution": solution, "residual": residual, "direction": direction}
+            newest.keep({**state, "square": square, "steps": np.array([number + 1])})
     return solution
 
 
 def ridge(gram: Gram, T: Doubles | sp.csr_matrix, alpha: float) -> LinearMap:
     """Ridge regression of the targets T, of shape (n_samples, m), on the features of `gram`."""
-    weights = gram.regress(T, alpha)
+    weights = gram.regress(T, alpha, stored=True)
     mean = np.asarray(T.sum(axis=0, dtype=np.float64)).ravel() / max(gram.n_samples, 1)
     bias = mean - gram.mean @ weights
     return LinearMap(weights.astype(np.float32), bias.astype(np.float32))

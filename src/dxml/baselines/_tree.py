@@ -7,7 +7,7 @@ and memory-mapped on loading.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
 from dxml._core.compiled import compiled, prange
+from dxml._core.stages import unpacked_csr
 from dxml._core.storage import pack_csr
 from dxml.topk import TopK, insert_best, topk_from_csr
 
@@ -48,6 +49,17 @@ class Tree:
     bias: Floats
     splits: sp.csr_matrix
     leaves: sp.csr_matrix
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The tree as a piece of a training."""
+        rows = {**pack_csr("splits", self.splits), **pack_csr("leaves", self.leaves)}
+        return {"children": self.children, "bias": self.bias, **rows}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Tree:
+        """The inverse of `arrays`."""
+        splits, leaves = unpacked_csr("splits", arrays), unpacked_csr("leaves", arrays)
+        return cls(arrays["children"], arrays["bias"], splits, leaves)
 
 
 @dataclass(frozen=True)

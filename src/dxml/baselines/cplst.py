@@ -27,6 +27,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
+from dxml._core.stages import Pieces, remembered
+from dxml._core.threads import blas_threads
 from dxml.baselines._gram import MAX_DIRECT, Gram, ridge
 from dxml.baselines._linear import LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
@@ -56,19 +58,32 @@ def conditional_directions(
         Labels up to which the matrix is formed.
     """
     n_labels = Y.shape[1]
+    inputs = {"X": gram.checksum, "Y": Y, "dim": dim, "alpha": alpha, "threads": blas_threads()}
     if n_labels <= direct or dim >= n_labels:
-        cross = gram.correlate(Y)  # (n_features, n_labels)
-        matrix = cross.T @ gram.solve(cross, alpha)
-        subset = (n_labels - dim, n_labels - 1)
-        _, vectors = scipy.linalg.eigh(matrix, subset_by_index=subset, overwrite_a=True)
+
+        def compute() -> dict[str, Doubles]:
+            cross = gram.correlate(Y)  # (n_features, n_labels)
+            matrix = cross.T @ gram.solve(cross, alpha)
+            subset = (n_labels - dim, n_labels - 1)
+            _, vectors = scipy.linalg.eigh(matrix, subset_by_index=subset, overwrite_a=True)
+            return {"vectors": vectors}
+
+        vectors = remembered("directions", inputs, compute)["vectors"]
     else:
+        start = rng.standard_normal(n_labels)
+        with Pieces("products", {**inputs, "start": start}) as pieces:
+            # what eigsh asks for next depends on the products before: they are stored in a row
 
-        def product(v: Doubles) -> Doubles:
-            codes = Y @ v.reshape(n_labels, -1)
-            return Y.T @ gram.project(gram.solve(gram.correlate(codes), alpha))
+            def product(v: Doubles) -> Doubles:
+                return pieces.next(lambda: {"product": multiplied(v)})["product"]
 
-        operator = LinearOperator((n_labels, n_labels), product, matmat=product, dtype=np.float64)
-        _, vectors = eigsh(operator, dim, v0=rng.standard_normal(n_labels), tol=1e-4)
+            def multiplied(v: Doubles) -> Doubles:
+                codes = Y @ v.reshape(n_labels, -1)
+                return Y.T @ gram.project(gram.solve(gram.correlate(codes), alpha))
+
+            shape = (n_labels, n_labels)
+            operator = LinearOperator(shape, product, matmat=product, dtype=np.float64)
+            _, vectors = eigsh(operator, dim, v0=start, tol=1e-4)
     return np.ascontiguousarray(vectors[:, ::-1])
 
 

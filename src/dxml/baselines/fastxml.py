@@ -36,6 +36,7 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn, spawn_seed
 from dxml._core.random_numba import next_bits
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import Pieces
 from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._sparse_logistic import columns_of, sparse_logistic
@@ -305,6 +306,9 @@ class FastXML(Classifier):
         data = (X.indptr.astype(np.int64), X.indices, X.data, *sides, ideal)
         entropy = spawn_seed(self.random_state, "trees")
 
+        inputs = {"X": X, "Y": Y, "C": C, "seed": entropy}
+        inputs |= {"leaf_size": self.leaf_size, "leaf_labels": self.leaf_labels}
+
         def one(number: int) -> Tree:
             seed = np.uint64(spawn_seed(entropy, f"tree {number}"))
             children, bias, indptr, features, weights, leaf_of = grow(
@@ -314,8 +318,15 @@ class FastXML(Classifier):
             leaves = leaf_shares(leaf_of, len(bias), Y, self.leaf_labels, self._tie_place)
             return Tree(children, bias, splits, leaves)
 
-        with ThreadPoolExecutor(n_threads()) as pool:
-            yield from pool.map(one, range(n_trees))
+        with Pieces("trees", inputs) as pieces:
+            n_stored = 0
+            while n_stored < n_trees and (stored := pieces.take()) is not None:
+                n_stored += 1
+                yield Tree.from_arrays(stored)
+            with ThreadPoolExecutor(n_threads()) as pool:
+                for tree in pool.map(one, range(n_stored, n_trees)):
+                    pieces.add(tree.arrays())
+                    yield tree
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
         return self.forest_.mean_of_leaves(self.scaler_.transform(X), k, self._tie_place)

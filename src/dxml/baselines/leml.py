@@ -35,6 +35,8 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
 from dxml._core.sparse import sparse_product
+from dxml._core.stages import Newest
+from dxml._core.threads import blas_threads
 from dxml.baselines._gram import Gram, conjugate_gradient
 from dxml.baselines._linear import LinearMap, LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
@@ -113,14 +115,19 @@ class LEML(LowRankClassifier):
         rank = self.rank or (100 if self.n_labels_ >= 20_000 else 200)
         rank = min(rank, self.n_labels_, gram.n_features)
         rng = spawn(self.random_state, "start")["start"]
+        newest = self._newest(gram, Y, rank, rng)
         H = rng.standard_normal((self.n_labels_, rank))
         W = np.zeros((gram.n_features, rank))
         mean = self.label_frequency_ / self.n_samples_
         spread = Y.nnz - self.n_samples_ * float(mean @ mean)  # ‖Y‖² of the centred Y
         points = Y.T.tocsr()  # of each label
         self.history_: list[float] = []
+        if newest.found is not None:
+            W, H = newest.found["W"], newest.found["H"]
+            self.history_ = newest.found["history"].tolist()
         with progress.stage("factors", self.max_iter, "turns") as stage:
-            for _ in range(self.max_iter):
+            stage.advance(len(self.history_))
+            while len(self.history_) < self.max_iter and not self._has_settled():
                 W, H = _turn(gram, Y, W, H, self.alpha, self.cg_steps)
                 projected = gram.project(W)  # (n_samples, rank)
                 right = sparse_product(points, projected)  # (n_labels, rank)
@@ -128,11 +135,22 @@ class LEML(LowRankClassifier):
                 self.history_.append(_objective(spread, right, projected, W, H, self.alpha))
                 stage.advance()
                 stage.note(f"J {self.history_[-1]:.4g}")
-                if len(self.history_) > 1:
-                    before, now = self.history_[-2:]
-                    if before - now < self.tol * before:
-                        break
+                newest.keep({"W": W, "H": H, "history": np.array(self.history_)})
         return W, H
+
+    def _has_settled(self) -> bool:
+        """Whether the last round lowered J by less than `tol`."""
+        if len(self.history_) < 2:
+            return False
+        before, now = self.history_[-2:]
+        return before - now < self.tol * before
+
+    def _newest(self, gram: Gram, Y: sp.csr_matrix, rank: int, rng: np.random.Generator) -> Newest:
+        """W, H and J of the last round that was stored."""
+        names = ("alpha", "max_iter", "cg_steps", "tol")
+        settings = {name: getattr(self, name) for name in names}
+        inputs = {"X": gram.checksum, "Y": Y, "rank": rank, "threads": blas_threads()}
+        return Newest("factors", inputs | settings, rng)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         return {"history": self.history_}, super()._state()[1]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -36,7 +37,9 @@ from dxml._core.compiled import compiled, prange
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import Pieces, remembered, unpacked_csr
 from dxml._core.storage import pack_csr
+from dxml._core.threads import blas_threads
 from dxml.base import Classifier
 from dxml.baselines._linear import Loss
 from dxml.baselines._tree import Forest, Tree, leaf_shares, read_only
@@ -147,6 +150,16 @@ def naive_bayes(X: sp.csr_matrix, Y: sp.csr_matrix, smoothing: float) -> Scorer:
     return Scorer(counts, length.astype(np.float32), prior.astype(np.float32))
 
 
+def _remembered_bayes(X: sp.csr_matrix, Y: sp.csr_matrix, smoothing: float) -> Scorer:
+    found = remembered(
+        "bayes",
+        {"X": X, "Y": Y, "smoothing": smoothing},
+        lambda: naive_bayes(X, Y, smoothing).arrays(),
+    )
+    weights = unpacked_csr("base.weights", found)
+    return Scorer(weights, found["base.length"], found["base.bias"])
+
+
 def one_vs_all(
     X: sp.csr_matrix,
     Y: sp.csr_matrix,
@@ -187,26 +200,36 @@ def kmeans_tree(X: sp.csr_matrix, leaf_size: int, rng: np.random.Generator, n_la
     parts, children, bias = [np.arange(X.shape[0])], [(-1, -1)], [0.0]
     splits = [sp.csr_matrix((1, X.shape[1]), dtype=np.float32)]
     node = 0
-    while node < len(parts):  # breadth first: children come after their node
-        points = parts[node]
-        centres = two_means(X[points], rng) if len(points) > leaf_size else None
-        if centres is not None:
-            w = sp.csr_matrix((centres[1] - centres[0])[None].astype(np.float32))
-            above = np.asarray(X[points] @ w.T.toarray()).ravel() + _bias(centres) > 0
-            children[node] = (len(parts), len(parts) + 1)
-            bias[node], splits[node] = _bias(centres), w
-            for part in (points[~above], points[above]):
-                parts.append(part)
-                children.append((-1, -1))
-                bias.append(0.0)
-                splits.append(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
-        node += 1
+    inputs = {"X": X, "leaf_size": leaf_size, "threads": blas_threads()}
+    with Pieces("nodes", inputs, rng) as pieces:
+        while node < len(parts):  # breadth first: children come after their node
+            points = parts[node]
+            if len(points) > leaf_size:
+                split = pieces.next(partial(_split, X[points], rng))
+                if len(split["bias"]):
+                    w, bias[node] = unpacked_csr("w", split), float(split["bias"][0])
+                    above = np.asarray(X[points] @ w.T.toarray()).ravel() + bias[node] > 0
+                    children[node], splits[node] = (len(parts), len(parts) + 1), w
+                    for part in (points[~above], points[above]):
+                        parts.append(part)
+                        children.append((-1, -1))
+                        bias.append(0.0)
+                        splits.append(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
+            node += 1
     return Tree(
         np.asarray(children, dtype=np.int32),
         np.asarray(bias, dtype=np.float32),
         sp.vstack(splits, format="csr"),
         sp.csr_matrix((len(bias), n_labels), dtype=np.float32),
     )
+
+
+def _split(X: sp.csr_matrix, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+    """The hyperplane between two centres; without a bias where there is none."""
+    centres = two_means(X, rng)
+    w = np.zeros(X.shape[1]) if centres is None else centres[1] - centres[0]
+    bias = [] if centres is None else [_bias(centres)]
+    return {**pack_csr("w", sp.csr_matrix(w[None].astype(np.float32))), "bias": np.array(bias)}
 
 
 def _bias(centres: npt.NDArray[np.float64]) -> float:
@@ -281,7 +304,7 @@ class LPSR(Classifier):
             self.base_ = one_vs_all(X, Y, self.loss, self.C, self.random_state, progress)
         else:
             with progress.stage("naive Bayes"):
-                self.base_ = naive_bayes(X, Y, self.smoothing)
+                self.base_ = _remembered_bayes(X, Y, self.smoothing)
         with progress.stage("partition"):
             self.forest_ = self._partition(X, Y)
 

@@ -30,6 +30,8 @@ from dxml._core.arrays import Arrays
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import ScalingChoice, fit_scaler
+from dxml._core.stages import remembered
+from dxml._core.threads import blas_threads
 from dxml.baselines._gram import MAX_DIRECT, Gram, ridge
 from dxml.baselines._linear import LowRankScores, label_offset
 from dxml.baselines._low_rank import LowRankClassifier
@@ -131,7 +133,11 @@ class MLCSSP(LowRankClassifier):
         """r labels, drawn without replacement by leverage."""
         dim = min(self.dim or min((self.n_labels_ + 1) // 2, 500), self.n_labels_)
         rng = spawn(self.random_state, "selection")["selection"]
-        chance = leverage_scores(Y, dim, rng)
+        inputs = {"Y": Y, "dim": dim, "threads": blas_threads()}
+        found = remembered(
+            "leverage", inputs, lambda: {"chance": leverage_scores(Y, dim, rng)}, rng
+        )
+        chance = found["chance"]
         dim = min(dim, int(np.count_nonzero(chance)))
         return np.sort(rng.choice(self.n_labels_, dim, replace=False, p=chance))
 

@@ -29,19 +29,23 @@ from dxml._core.arrays import Arrays, real
 from dxml._core.params import Range, Seed
 from dxml._core.random import spawn_seed
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import Pieces
 from dxml._core.storage import pack_csr
 from dxml._core.threads import n_threads
 from dxml.base import Classifier
 from dxml.baselines._dual_descent import train_labels
 from dxml.baselines._linear import Loss, label_offset, logistic, rank_sparse
-from dxml.progress import Progress
+from dxml.progress import Progress, Stage
 from dxml.topk import TopK
 
 __all__ = ["OneVsAll"]
 
-BLOCK = 16_000_000  # weights trained at a time
+BLOCK = 16_000_000  # weights trained at a time, at most
+WORK = 2_000_000_000  # values of X times labels, of the labels trained at a time
+MIN_LABELS = 64  # trained at a time, unless there are more than BLOCK weights
 MIN_LABELS_LARGE = 3_000  # labels from which most are rare, and a weaker penalty is better
 Kept = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], float]
+Piece = Mapping[str, npt.NDArray[Any]]
 
 
 class OneVsAll(Classifier):
@@ -93,24 +97,44 @@ class OneVsAll(Classifier):
         seed = spawn_seed(self.random_state, "liblinear") % 2**31
 
         with progress.stage("labels", self.n_labels_, "labels") as stage:
-            kept = []
-            for one in self._train_all(scaled, Y.tocsc(), seed):
-                kept.append(one)
-                stage.advance()
+            kept = self._train_all(scaled, Y, seed, stage)
         self.weights_, biases = _gather(kept, X.shape[1])
         self.offset_ = label_offset(biases, self.label_frequency_)
 
-    def _train_all(self, X: sp.csr_matrix, columns: sp.csc_matrix, seed: int) -> Iterator[Kept]:
-        """The weights of each label that are not pruned, label by label."""
-        if self.loss == "squared_hinge":
-            step = max(n_threads(), BLOCK // (X.shape[1] + 1))
+    def _train_all(
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, seed: int, stage: Stage
+    ) -> list[Piece]:
+        """The weights that are not pruned, of some labels at a time."""
+        work = max(WORK // max(X.nnz, 1), MIN_LABELS)
+        step = max(n_threads(), min(BLOCK // (X.shape[1] + 1), work))
+        columns = Y.tocsc()
+        doubles = X.astype(np.float64) if self.loss == "logistic" else X
+        inputs = {"X": X, "Y": Y, "loss": self.loss, "C": self.C_, "prune": self.prune}
+        found = []
+        with Pieces("labels", {**inputs, "seed": seed, "step": step}) as pieces:
             for start in range(0, self.n_labels_, step):
                 labels = np.arange(start, min(start + step, self.n_labels_))
-                weights = train_labels(X, columns, labels, self.C_, seed=seed)
-                for label, row in zip(labels, weights, strict=True):
-                    yield self._keep(row[:-1], float(row[-1]), self.label_frequency_[label])
+                if (piece := pieces.take()) is not None:
+                    stage.advance(len(labels))
+                else:
+                    kept = []
+                    for one in self._train(doubles, columns, labels, seed):
+                        kept.append(one)
+                        stage.advance()
+                    piece = _joined(kept)
+                    pieces.add(piece)
+                found.append(piece)
+        return found
+
+    def _train(
+        self, X: sp.csr_matrix, columns: sp.csc_matrix, labels: npt.NDArray[np.int64], seed: int
+    ) -> Iterator[Kept]:
+        """The weights of each label that are not pruned, label by label."""
+        if self.loss == "squared_hinge":
+            weights = train_labels(X, columns, labels, self.C_, seed=seed)
+            for label, row in zip(labels, weights, strict=True):
+                yield self._keep(row[:-1], float(row[-1]), self.label_frequency_[label])
             return
-        doubles = X.astype(np.float64)
 
         def train(label: int) -> Kept:
             frequency = int(self.label_frequency_[label])
@@ -118,10 +142,10 @@ class OneVsAll(Classifier):
                 return self._keep(np.empty(0, np.float32), 0.0, frequency)
             y = np.zeros(self.n_samples_, dtype=bool)
             y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = True
-            return self._keep(*logistic(doubles, y, self.C_), frequency)
+            return self._keep(*logistic(X, y, self.C_), frequency)
 
         with ThreadPoolExecutor(n_threads()) as pool:
-            yield from pool.map(train, range(self.n_labels_))
+            yield from pool.map(train, labels)
 
     def _keep(self, weights: npt.NDArray[Any], bias: float, frequency: int) -> Kept:
         """Features and values of the weights that are not pruned, and the bias."""
@@ -150,10 +174,23 @@ class OneVsAll(Classifier):
         self.offset_ = arrays.floats("offset", self.n_labels_, never=True)
 
 
-def _gather(kept: list[Kept], n_features: int) -> tuple[sp.csr_matrix, npt.NDArray[np.float64]]:
-    """Weights of shape (n_features, n_labels) and biases from the labels' own."""
-    indptr = np.concatenate([[0], np.cumsum([len(features) for features, _, _ in kept])])
-    features = np.concatenate([features for features, _, _ in kept])
-    values = np.concatenate([values for _, values, _ in kept])
-    by_label = sp.csc_matrix((values, features, indptr), shape=(n_features, len(kept)))
-    return by_label.tocsr(), np.array([bias for _, _, bias in kept])
+def _joined(kept: list[Kept]) -> Piece:
+    """What is kept of some labels, in a row."""
+    features, values, biases = zip(*kept, strict=True)
+    return {
+        "sizes": np.array([len(each) for each in features]),
+        "features": np.concatenate(features),
+        "values": np.concatenate(values),
+        "biases": np.array(biases),
+    }
+
+
+def _gather(pieces: list[Piece], n_features: int) -> tuple[sp.csr_matrix, npt.NDArray[np.float64]]:
+    """Weights of shape (n_features, n_labels) and biases from those of some labels each."""
+    sizes, features, values, biases = (
+        np.concatenate([piece[name] for piece in pieces])
+        for name in ("sizes", "features", "values", "biases")
+    )
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    by_label = sp.csc_matrix((values, features, indptr), shape=(n_features, len(sizes)))
+    return by_label.tocsr(), biases

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -45,7 +46,9 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
 from dxml._core.sparse import sparse_product
+from dxml._core.stages import Pieces, unpacked_csr
 from dxml._core.storage import pack_csr
+from dxml._core.threads import blas_threads
 from dxml._neighbors.index import PartitionedIndex
 from dxml._neighbors.voting import vote
 from dxml.base import Classifier
@@ -291,31 +294,57 @@ class SLEEC(Classifier):
         n_clusters = self._count_clusters(X.shape[0])
         n_learners = self.n_learners if n_clusters > 1 else 1
         rng = spawn(self.random_state, "learners")["learners"]
-        with progress.stage("embeddings", n_learners * n_clusters, "clusters") as stage:
-            self.learners_ = [self._learn(X, Y, rng, stage) for _ in range(n_learners)]
+        with (
+            progress.stage("embeddings", n_learners * n_clusters, "clusters") as stage,
+            self._pieces(X, Y, rng) as pieces,
+        ):
+            self.learners_ = [self._learn(X, Y, rng, stage, pieces) for _ in range(n_learners)]
 
     def _count_clusters(self, n: int) -> int:
         return max(1, min(self.n_clusters or n // POINTS_PER_CLUSTER, n))
 
+    def _pieces(self, X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator) -> Pieces:
+        """Centres and clusters of learners, as they are stored."""
+        names = ("dim", "graph_neighbors", "max_iter", "alpha", "density")
+        settings = {name: getattr(self, name) for name in names}
+        n_clusters = self._count_clusters(X.shape[0])
+        inputs = {"X": X, "Y": Y, "n_clusters": n_clusters, "threads": blas_threads()}
+        return Pieces("clusters", inputs | settings, rng)
+
     def _learn(
-        self, X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator, stage: Stage
+        self,
+        X: sp.csr_matrix,
+        Y: sp.csr_matrix,
+        rng: np.random.Generator,
+        stage: Stage,
+        pieces: Pieces,
     ) -> _Learner:
         """Algorithm 1 of the paper, for one learner."""
-        centres = cluster_points(X, self._count_clusters(X.shape[0]), rng)
+        n_clusters = self._count_clusters(X.shape[0])
+        found = pieces.next(lambda: {"centres": cluster_points(X, n_clusters, rng)})
+        centres = found["centres"]
         home = nearest_cluster(X, centres)
         filled = np.unique(home)
         learner = _Learner(centres[filled], [], [])
         for c in filled:
             rows = np.flatnonzero(home == c).astype(np.int32)
-            graph = label_neighbours(Y[rows], self.graph_neighbors)
-            Z, errors = singular_value_projection(graph, self.dim, self.max_iter, rng)
-            weights, bias = _local_map(X[rows], Z, self.alpha, self.density)
-            points = embed(X[rows], weights, bias)
-            learner.clusters.append(_Cluster(weights, bias, points, rows))
-            learner.errors.append(errors[-1])
+            found = pieces.next(partial(self._embed, X[rows], Y[rows], rng))
+            weights, error = unpacked_csr("weights", found), float(found["error"][0])
+            learner.clusters.append(_Cluster(weights, found["bias"], found["points"], rows))
+            learner.errors.append(error)
             stage.advance()
-            stage.note(f"error {errors[-1]:.3f}")
+            stage.note(f"error {error:.3f}")
         return learner
+
+    def _embed(
+        self, X: sp.csr_matrix, Y: sp.csr_matrix, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The local embedding of a cluster's points."""
+        graph = label_neighbours(Y, self.graph_neighbors)
+        Z, errors = singular_value_projection(graph, self.dim, self.max_iter, rng)
+        weights, bias = _local_map(X, Z, self.alpha, self.density)
+        found = {"bias": bias, "points": embed(X, weights, bias), "error": np.array(errors[-1:])}
+        return pack_csr("weights", weights) | found
 
     def _choose(self, X: sp.csr_matrix, Y: sp.csr_matrix, progress: Progress) -> tuple[int, float]:
         """Neighbours and power by the mean P@1, P@3 and P@5 of one learner on held-out points."""
@@ -330,7 +359,8 @@ class SLEEC(Classifier):
         depth = min(5, self.n_labels_)
         scores = {}
         with progress.stage("validation", self._count_clusters(len(kept)), "clusters") as stage:
-            learner = self._learn(X[kept], Y[kept], rng, stage)
+            with self._pieces(X[kept], Y[kept], rng) as pieces:
+                learner = self._learn(X[kept], Y[kept], rng, stage, pieces)
             ids, cosines = learner.search(X[held], max(sizes))
             for size in sizes:
                 for power in powers:

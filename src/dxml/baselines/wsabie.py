@@ -39,6 +39,7 @@ from dxml._core.params import Range, Seed
 from dxml._core.random import spawn
 from dxml._core.random_numba import below, next_bits
 from dxml._core.scaling import FeatureScaler, ScalingChoice, fit_scaler
+from dxml._core.stages import Newest
 from dxml.base import Classifier
 from dxml.baselines._linear import LinearMap, label_offset, rank_product
 from dxml.progress import Progress
@@ -46,7 +47,10 @@ from dxml.topk import TopK
 
 __all__ = ["WSABIE", "rank_weights"]
 
+POINTS = 4096  # between two moments at which the state may be stored
+
 Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
 
 
 def rank_weights(n: int) -> Floats:
@@ -91,12 +95,11 @@ def _draw_violator(z, bar, W, candidates, owner, point, max_draws, state):  # ty
 
 
 @compiled()
-def _epoch(  # type: ignore[no-untyped-def]
+def _descend(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, labels, order, candidates, costs, step, max_norm, max_draws,
-    V, b, W, owner, state
+    V, b, W, owner, state, total
 ):  # fmt: skip
-    """One pass of stochastic gradient descent over the points; returns the mean loss of a pair."""
-    total = 0.0
+    """Stochastic gradient descent over some points; returns `total` with their loss added."""
     for point in order:
         z = b.copy()
         for j in range(indptr[point], indptr[point + 1]):
@@ -122,7 +125,7 @@ def _epoch(  # type: ignore[no-untyped-def]
         for j in range(indptr[point], indptr[point + 1]):
             _move(V[indices[j]], step * data[j], gradient, max_norm)
         _move(b, step, gradient, max_norm)
-    return total / max(labels.shape[0], 1)
+    return total
 
 
 class WSABIE(Classifier):
@@ -182,28 +185,67 @@ class WSABIE(Classifier):
         X = self.scaler_.transform(X)
         rng = spawn(self.random_state, "start", "order")
         candidates = np.flatnonzero(self.label_frequency_).astype(np.int32)
+        names = ("dim", "epochs", "learning_rate", "max_norm", "max_draws")
+        inputs = {"X": X, "Y": Y, **{name: getattr(self, name) for name in names}}
+        inputs["start"] = rng["start"].bit_generator.state
+        newest = Newest("epochs", inputs, rng["order"])
+        now = newest.found or self._begin(X, candidates, rng)
+        V, b, W, owner, state = (now[name] for name in ("V", "b", "W", "owner", "state"))
+        state = state.view(np.uint64)
+        self.history_: list[float] = now["history"].tolist()
+        order, total = now["order"], float(now["total"][0])  # what is left of an epoch, its loss
+        labelled = np.flatnonzero(np.diff(Y.indptr))
+        max_draws = min(self.max_draws, max(len(candidates) - 1, 1))
+        costs = rank_weights(len(candidates))
+        with progress.stage("epochs", self.epochs, "epochs") as stage:
+            stage.advance(len(self.history_))
+            while len(self.history_) < self.epochs:
+                step = np.float32(self.learning_rate * (1 - len(self.history_) / self.epochs))
+                if len(order) == 0:
+                    order = rng["order"].permutation(labelled)
+                while len(order):
+                    total = _descend(
+                        *(X.indptr, X.indices, X.data, Y.indptr, Y.indices),
+                        *(order[:POINTS], candidates, costs),
+                        *(step, np.float32(self.max_norm), max_draws, V, b, W, owner, state, total),
+                    )
+                    order = order[POINTS:]
+                    if len(order):
+                        newest.keep(self._now(V, b, W, owner, state, order, total))
+                loss, total = total / max(Y.nnz, 1), 0.0
+                self.history_.append(float(loss))
+                newest.keep(self._now(V, b, W, owner, state, order, total))
+                stage.advance()
+                stage.note(f"loss {loss:.4f}")
+        self.map_, self.label_vectors_ = LinearMap(V, b), W
+
+    def _begin(
+        self, X: sp.csr_matrix, candidates: Ids, rng: Mapping[str, np.random.Generator]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The state before the first epoch."""
+        self.history_ = []
         V = _start(rng["start"], X.shape[1], self.dim)
         W = np.zeros((self.n_labels_, self.dim), dtype=np.float32)
         W[candidates] = _start(rng["start"], len(candidates), self.dim)
         b = np.zeros(self.dim, dtype=np.float32)
-        labelled = np.flatnonzero(np.diff(Y.indptr))
         owner = np.full(self.n_labels_, -1, dtype=np.int64)
         state = rng["order"].integers(1, 2**63, 1, dtype=np.uint64)
-        max_draws = min(self.max_draws, max(len(candidates) - 1, 1))
-        costs = rank_weights(len(candidates))
-        self.history_: list[float] = []
-        with progress.stage("epochs", self.epochs, "epochs") as stage:
-            for epoch in range(self.epochs):
-                step = np.float32(self.learning_rate * (1 - epoch / self.epochs))
-                loss = _epoch(
-                    *(X.indptr, X.indices, X.data, Y.indptr, Y.indices),
-                    *(rng["order"].permutation(labelled), candidates, costs),
-                    *(step, np.float32(self.max_norm), max_draws, V, b, W, owner, state),
-                )
-                self.history_.append(float(loss))
-                stage.advance()
-                stage.note(f"loss {loss:.4f}")
-        self.map_, self.label_vectors_ = LinearMap(V, b), W
+        return self._now(V, b, W, owner, state, np.empty(0, np.int64), 0.0)
+
+    def _now(
+        self,
+        V: Floats,
+        b: Floats,
+        W: Floats,
+        owner: npt.NDArray[np.int64],
+        state: npt.NDArray[np.uint64],
+        order: npt.NDArray[np.int64],
+        total: float,
+    ) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]]
+        arrays = {"V": V, "b": b, "W": W, "owner": owner, "order": order}
+        arrays |= {"state": state.view(np.int64), "total": np.array([total])}
+        return {**arrays, "history": np.array(self.history_)}
 
     def _rank(self, X: sp.csr_matrix, k: int) -> TopK:
         codes = self.map_.apply(self.scaler_.transform(X))
