@@ -150,18 +150,19 @@ def _checkpoints() -> list[str]:
         "|---|---|---|---|---|",
     ]
     runs = stored(CHECKPOINTS)
-    for run in runs[-1:]:
-        for found in run["trainings"]:
-            every = f", one in {found['every']:g} s" if "every" in found else ""
-            cells = [
-                found["training"],
-                f"{found['seconds']:,}",
-                f"{found['stored']}",
-                f"{found['storing']:g}",
-                f"{100 * found['share']:.2f} %{every}",
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, "", _by(runs)] if runs else []
+    last = {found["training"]: (found, run) for run in runs for found in run["trainings"]}
+    for found, _ in last.values():
+        every = f", one in {found['every']:g} s" if "every" in found else ""
+        cells = [
+            found["training"],
+            f"{found['seconds']:,}",
+            f"{found['stored']}",
+            f"{found['storing']:g}",
+            f"{100 * found['share']:.2f} %{every}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    shown = [run for run in runs if any(run is each for _, each in last.values())]
+    return [*lines, "", " ".join(_by([run]) for run in shown)] if runs else []
 
 
 def _large() -> list[str]:

@@ -77,7 +77,11 @@ def test_runs_become_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         module.SCHEMA: [RAN | {"models": {"tagger": {"requests": 4321, "right": True}}}],
         module.LARGE: [RAN | LARGE],
         module.VERSIONS: [{"command": "make it", "ended": RAN["began"]} | SUITE],
-        module.CHECKPOINTS: [RAN | {"trainings": [TRAINED, TRAINED | {"every": 180.0}]}],
+        module.CHECKPOINTS: [
+            RAN | {"trainings": [TRAINED | {"stored": 2}]},
+            RAN | {"trainings": [TRAINED, TRAINED | {"training": "more", "every": 180.0}]},
+            RAN | {"command": "make more", "trainings": [TRAINED | {"training": "trees"}]},
+        ],
     }
     monkeypatch.setattr(module, "stored", planted.__getitem__)
     assert module._steady()[2:4] == [
@@ -85,9 +89,12 @@ def test_runs_become_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         "| 1 | 10 | 100,000 | 2 | 3.1 | 20 | too short |",
     ]
     assert module._schema()[2] == "| a tagger | 4,321 | all |"
-    assert module._checkpoints()[2:4] == [
+    assert module._checkpoints()[2:] == [
         "| texts | 1,234.5 | 3 | 1.5 | 0.12 % |",
-        "| texts | 1,234.5 | 3 | 1.5 | 0.12 %, one in 180 s |",
+        "| more | 1,234.5 | 3 | 1.5 | 0.12 %, one in 180 s |",
+        "| trees | 1,234.5 | 3 | 1.5 | 0.12 % |",
+        "",
+        "`make it` on a machine, 2026-01-02. `make more` on a machine, 2026-01-02.",
     ]
     assert module._large()[2] == (
         "| `knn` | 2,147,483,650 | 600,000 | 7 of 8 | 9 of 9 | 6GB | 400 MB | 1,234 |"
