@@ -1,4 +1,4 @@
-"""``dxml train``, where a model of something else is; two store what is done, and go on from it.
+"""``dxml train``, where a model of something else is; most store what is done, and go on from it.
 
 Steps that take less than seconds, and states that are younger than minutes, would not be stored;
 here all are.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from .scenario import Scenario, command
 from .taggers import TEXTS, labels_of, one_tagger, ranked
 
 ENCODER = "encoders/tiny"
+PIECES = ("--set", "n_trees=3", "--set", "C=1")
+STATES = ("--set", "dim=4", "--set", "epochs=3")
 STEPS = ("--set", "candidates=nearest", "--set", "width=0")
 
 
@@ -53,6 +56,21 @@ def _train_by_stages(folder: Path) -> None:
     words = ("train", folder / "new.txt", "--model", folder / "model", "--resume", "--quiet")
     with patch.object(stages, "LEAST", 0.0):
         command(*words, *STEPS)
+
+
+def _train_baseline(*words: str) -> Callable[[Path], None]:
+    """Of small data, where each piece of the work and each state is stored."""
+
+    def act(folder: Path) -> None:
+        from dxml._core import stages
+
+        with patch.object(stages, "LEAST", 0.0):
+            command(
+                *("train", folder / "new.txt", "--model", folder / "model", "--resume", "--quiet"),
+                *("--method", *words),
+            )
+
+    return act
 
 
 def _arrays(folder: Path) -> dict[str, Any]:
@@ -99,5 +117,7 @@ def _train_encoder(folder: Path) -> None:
 TRAININGS: dict[str, Scenario] = {
     "train": Scenario(_texts, _train, ranked),
     "stages": Scenario(_points, _train_by_stages, _arrays),
+    "pieces": Scenario(_points, _train_baseline("fastxml", *PIECES), _arrays),
+    "states": Scenario(_points, _train_baseline("wsabie", *STATES), _arrays),
     "encoder": Scenario(_texts_and_encoder, _train_encoder, ranked),
 }
