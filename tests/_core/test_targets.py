@@ -112,15 +112,20 @@ def test_truth_in_the_columns_of_a_model() -> None:
     assert names_in(np.array(expected)) == names_in(expected) == set()
 
 
+NO_DTYPES = ("datetime64", "O", "08759f6af1cc", "f4,08", "1000000000f8", "U536870911", "int8\n", "")
+
+
 def test_a_form_is_stored() -> None:
     for target in (Target("dense", "int64"), Target("values", "str"), Target()):
         assert Target.from_state(target.state(), has_names=False) == target
     assert Target.from_state(None, has_names=True).form == "lists"
     assert Target.from_state(None, has_names=False).form == "sparse"
     assert Target("values").names([3, 7], 2).tolist() == [3, 7]
-    for state in ({"form": "round", "dtype": "bool"}, {"form": "dense", "dtype": "datetime64"}):
+    for target in (Target("round"), *(Target("dense", dtype) for dtype in NO_DTYPES)):  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="no form of labels"):
-            Target.from_state(state, has_names=False)
+            Target.from_state(target.state(), has_names=False)
+    with pytest.raises(TypeError, match="int7"):
+        Target.from_state(Target("dense", "int7").state(), has_names=False)
     for names, count in (([3, 7], 3), ([3, None], 2)):
         with pytest.raises(ValueError, match="a value for each label"):
             Target("values").names(names, count)

@@ -7,6 +7,7 @@ Y is a 0/1 matrix (sparse, dense or a frame), a list of labels a point, or one l
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -34,6 +35,8 @@ Form = Literal["sparse", "dense", "lists", "values"]
 """A 0/1 matrix of either kind, lists of labels, or one label a point."""
 
 Names = npt.NDArray[Any]
+_DTYPE = re.compile(r"bool|str|(u?int|float)[0-9]{1,3}")
+"""NumPy would take more: it evaluates parts of other names, and one can mean gigabytes a value."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,9 @@ class Target:
         if state is None:
             return cls("lists" if has_names else "sparse")
         found = cls(**dict[str, Any](state))
-        if found.form not in get_args(Form) or np.dtype(found.dtype).kind not in "buifU":
+        if found.form not in get_args(Form) or not _DTYPE.fullmatch(found.dtype):
             raise ValueError(f"no form of labels is {found!r:.80}")
+        np.dtype(found.dtype)  # a TypeError where there is none of so many bits
         return found
 
     def names(self, stored: Any, n_labels: int) -> Names:
