@@ -71,6 +71,13 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 @contextmanager
 def serving(http: type[Connection]) -> Iterator[int]:
     """The port of a server with such connections."""
+    with running(http) as (port, _):
+        yield port
+
+
+@contextmanager
+def running(http: type[Connection]) -> Iterator[tuple[int, uvicorn.Server]]:
+    """A server with such connections, and its port."""
     listening = socket.socket()  # of no protocol by its number, as uvicorn makes it for workers
     listening.bind(("127.0.0.1", 0))
     listening.listen()  # who comes before the server has started waits
@@ -85,7 +92,7 @@ def serving(http: type[Connection]) -> Iterator[int]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    yield int(listening.getsockname()[1])
+    yield int(listening.getsockname()[1]), server
     server.should_exit = True
     thread.join(20)
     listening.close()
@@ -194,3 +201,67 @@ def test_who_reads_slowly_but_reads_gets_all(port: int) -> None:
             size += len(more)
             time.sleep(0.01)
     assert size > LARGE
+
+
+class Leaving(Connection):
+    last_seconds = PATIENCE
+    told: ClassVar[list[Connection]] = []
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self.told.append(self)
+
+
+GET = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def all_of(client: socket.socket) -> bytes:
+    """What comes until the other side hangs up."""
+    return b"".join(iter(lambda: client.recv(1000), b""))
+
+
+def test_what_comes_while_the_server_ends_is_answered() -> None:
+    """On connections that wait: the answer tells the client that it is the last one."""
+    Leaving.told.clear()
+    with (
+        running(Leaving) as (port, server),
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as used,
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as fresh,
+    ):
+        used.sendall(GET % b"1")
+        first = used.recv(1000)
+        while not first.endswith(b"/1"):
+            first += used.recv(1000)
+        assert b"connection: close" not in first.lower()
+        server.should_exit = True
+        wait_until(lambda: len(Leaving.told) == 2)
+        for client, path in ((used, b"2"), (fresh, b"3")):
+            client.sendall(GET % path)
+            got = all_of(client)
+            assert got.startswith(b"HTTP/1.1 200 OK\r\n") and got.endswith(b"/" + path)
+            assert b"connection: close\r\n" in got.lower()
+
+
+def test_a_request_that_is_answered_when_the_server_ends_is_the_last() -> None:
+    Leaving.told.clear()
+    with (
+        running(Leaving) as (port, server),
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client,
+    ):
+        client.sendall(GET % b"slow")
+        wait_until(lambda: server.server_state.tasks)
+        server.should_exit = True
+        got = all_of(client)
+    assert got.endswith(b"/slow") and b"connection: close\r\n" in got.lower()
+    assert len(Leaving.told) == 1
+
+
+def test_who_asks_nothing_more_is_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leaving, "last_seconds", 0.1)
+    with (
+        running(Leaving) as (port, server),
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client,
+    ):
+        wait_until(lambda: server.server_state.connections)
+        server.should_exit = True
+        assert client.recv(1000) == b""

@@ -196,6 +196,8 @@ class Listening:
             connected.close()
             return
         protocol.when_lost(lambda: self._tally.add(-1))
+        if not self.sockets:  # closed meanwhile, when this connection was none to be told so
+            protocol.shutdown()
 
     def _look_later(self, seconds: float, more: int) -> None:
         self._later = self._loop.call_later(seconds, self._look, more)

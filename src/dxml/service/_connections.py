@@ -3,7 +3,8 @@
 Uvicorn closes connections that are idle between requests, but sets no time limit for the first
 head of a connection, nor for the rest of a head that was begun, nor for a client to read its
 answer. With httptools it takes heads of any length. It drops the answer to a client that has closed
-its own half of the connection.
+its own half of the connection. A server that is told to end closes connections between requests at
+once, and one that a client is just sending is lost.
 """
 
 from __future__ import annotations
@@ -30,12 +31,17 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
     read_seconds: ClassVar[float] = 60.0
     """For a client to read so much of an answer that the rest can be sent."""
 
+    last_seconds: ClassVar[float] = 1.0
+    """For a client to ask once more, when the server was told to end."""
+
     head_bytes: ClassVar[int] = 1 << 18
     """Of a head that is not complete. httptools, where it is installed, takes any number."""
 
     _come = 0  # bytes of a head that is not complete
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _end: asyncio.TimerHandle | None = None
+    _ending = False
     _lost = False
     _when_lost: Callable[[], None] | None = None
 
@@ -62,6 +68,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
         if self.cycle is not before:
             self._come = 0
             self._stop_waiting()
+            if self._ending:
+                self._answer_and_close()
         elif before is None or before.response_complete:
             self._come += len(data)
             if self._come > self.head_bytes:
@@ -76,6 +84,34 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
             return False
         asked.keep_alive = False
         return True
+
+    def shutdown(self) -> None:
+        """The server ends: the next answer says that it is the last one, and closes.
+
+        A client that was not told so may be sending a request at this moment.
+        """
+        self._ending = True
+        if self.cycle is None or self.cycle.response_complete or self.cycle.response_started:
+            self._end = self.loop.call_later(self.last_seconds, super().shutdown)
+        else:
+            self._answer_and_close()
+
+    def _answer_and_close(self) -> None:
+        self._stop_ending()
+        self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
+        super().shutdown()
+
+    def _stop_ending(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+
+    def on_response_complete(self) -> None:
+        """Go on with a request that came meanwhile."""
+        before = self.cycle
+        super().on_response_complete()
+        if self._ending and self.cycle is not before:
+            self._answer_and_close()
 
     def pause_writing(self) -> None:
         """Start the time limit for reading an answer."""
@@ -95,6 +131,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # whichev
             self._when_lost()
         self._stop_waiting()
         self._stop_reading()
+        self._stop_ending()
         super().connection_lost(exc)
 
     def _stop_reading(self) -> None:
