@@ -9,6 +9,7 @@ import pytest
 
 from dxml.service._engine import Engine
 from dxml.service._limits import Limits
+from dxml.service._tokens import new_token
 
 from .conftest import TestClient, client_of, names_of
 from .test_app import error_of
@@ -118,3 +119,26 @@ def test_a_model_of_features_keeps_its_labels(trained_joint: Path) -> None:
     with client_of(trained_joint) as client:
         said = error_of(client.post("/labels/delete", json={"labels": ["1"]}), 409)[1]
         assert said == "this model takes features, so it cannot be taught texts."
+
+
+def test_what_a_token_changes_counts_as_taught(model: Path, tmp_path: Path) -> None:
+    """Or one could fill the journal for all, a name there and back."""
+    file = tmp_path / "tokens.json"
+    desk, admin = (
+        {"authorization": f"Bearer {new_token(file, role, role)[0]}"} for role in ("teach", "admin")
+    )
+    there = {"old": "Music", "new": "M" * 300}
+    back = {"old": "M" * 300, "new": "Music"}
+    with client_of(model, tokens=file, limits=Limits(share_bytes=700)) as client:
+        for sent in (there, back):
+            assert client.post("/labels/rename", json=sent, headers=desk).status_code == 200
+        for path, sent in (
+            ("/labels/rename", there),
+            ("/labels/merge", {"labels": ["Roads", "Kitchen"], "into": "Roads"}),
+            ("/labels/delete", {"labels": ["Roads"]}),
+        ):
+            answer = client.post(path, json=sent, headers=desk)
+            assert answer.status_code == 409
+            assert "the token 'teach' may teach 700 bytes" in answer.text
+        assert client.get("/health").json()["lessons"] == 2
+        assert client.post("/labels/rename", json=there, headers=admin).status_code == 200

@@ -230,14 +230,20 @@ class Engine:
                 raise ServiceError("not_found", message)
             self._keep(served, "unlabel", {"id": id, "label": name})
 
-    def relabel(self, how: Change, labels: Sequence[str], into: str | None = None) -> None:
-        """Rename, merge or delete labels, and keep that."""
+    def relabel(
+        self, how: Change, labels: Sequence[str], into: str | None = None, by: str | None = None
+    ) -> None:
+        """Rename, merge or delete labels, and keep that; `by` as in `learn`."""
         self._follow()
         with self._computing:
             served = self._teachable()
+            share = None
+            if by is not None:
+                share = Share(by, bytes=sum(map(len, [*labels, into or ""])))
+                self.limits.check_share(self.journal.share(by) + share)
             after = served.relabelled(how, labels, into)
             content = {"how": how, "labels": list(labels), "into": into}
-            self._keep(served, "relabel", content, after)
+            self._keep(served, "relabel", content, after, share)
 
     def _keep(
         self,

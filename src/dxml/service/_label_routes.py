@@ -74,12 +74,12 @@ def add_label_routes(app: FastAPI, service: Service) -> None:
     engine, limits = service.engine, service.limits
     writing = [*writers(service), Depends(json_only)]
 
-    async def change(how: Change, labels: list[str], into: str | None) -> Response:
+    async def change(how: Change, labels: list[str], into: str | None, by: str | None) -> Response:
         limits.check_labels([labels])
         if into is not None:
             limits.check_names("a label", [into])
         limits.check_room(0, 0, 0, engine.journal.size())
-        await service.within(asyncio.to_thread(_change, engine, how, labels, into))
+        await service.within(asyncio.to_thread(_change, engine, how, labels, into, by))
         return JSONAnswer({"labels": engine.served.n_labels})
 
     @app.post(
@@ -92,7 +92,7 @@ def add_label_routes(app: FastAPI, service: Service) -> None:
     async def rename(sent: Request) -> Response:
         """Call a label by another name, on all texts."""
         request = await service.parsed(RenameRequest, sent)
-        return await change("rename", [request.old], request.new)
+        return await change("rename", [request.old], request.new, service.taught_by(sent))
 
     @app.post(
         "/labels/merge",
@@ -104,7 +104,7 @@ def add_label_routes(app: FastAPI, service: Service) -> None:
     async def merge(sent: Request) -> Response:
         """Make one label of several; the texts of each carry it."""
         request = await service.parsed(MergeRequest, sent)
-        return await change("merge", request.labels, request.into)
+        return await change("merge", request.labels, request.into, service.taught_by(sent))
 
     @app.post(
         "/labels/delete",
@@ -116,10 +116,12 @@ def add_label_routes(app: FastAPI, service: Service) -> None:
     async def delete(sent: Request) -> Response:
         """Take labels off all texts; the texts stay."""
         request = await service.parsed(DeleteRequest, sent)
-        return await change("delete", request.labels, None)
+        return await change("delete", request.labels, None, service.taught_by(sent))
 
 
-def _change(engine: Engine, how: Change, labels: Sequence[str], into: str | None) -> None:
+def _change(
+    engine: Engine, how: Change, labels: Sequence[str], into: str | None, by: str | None
+) -> None:
     known = set(engine.apply_pending().names)
     for name in labels:
         if name not in known:
@@ -132,6 +134,6 @@ def _change(engine: Engine, how: Change, labels: Sequence[str], into: str | None
         message = f"{labels[0]!r} is one label. Name several, or use /labels/rename."
         raise ServiceError("conflict", message)
     try:
-        engine.relabel(how, list(dict.fromkeys(labels)), into)
+        engine.relabel(how, list(dict.fromkeys(labels)), into, by)
     except DxmlError as error:
         raise ServiceError("conflict", str(error)) from None
