@@ -183,3 +183,30 @@ def test_views_and_triggers_are_refused(tmp_path: Path, more: str) -> None:
     connection.close()
     with pytest.raises(ModelFormatError, match="has a view or trigger"):
         Journal(tmp_path / "j.sqlite")
+
+
+LEARN = {"texts": ["a"], "labels": [["x"]], "ids": ["1"]}
+
+
+def test_a_journal_whose_pages_are_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    journal = Journal(path)
+    for number in range(200):
+        journal.append("learn", {**LEARN, "texts": [f"{number} " * 50]})
+    journal._connection.execute("PRAGMA journal_mode=DELETE")
+    journal.close()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
+    path.write_bytes(content)
+    journal = Journal(path)
+    with pytest.raises(ModelFormatError, match=r"j\.sqlite: the journal of .* is damaged"):
+        journal.lessons()
+    journal.close()
+
+
+def test_a_journal_without_its_name(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    journal._connection.execute("DELETE FROM identity")
+    journal.close()
+    with pytest.raises(ModelFormatError, match="cannot be opened as the journal.*it has no name"):
+        Journal(tmp_path / "j.sqlite")

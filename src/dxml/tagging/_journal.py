@@ -23,11 +23,12 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dxml.exceptions import ModelFormatError
+from dxml.tagging._entries import Action, Entry, read_entry
 
 __all__ = ["JOURNAL", "Action", "Entry", "Journal", "Share"]
 
@@ -41,17 +42,17 @@ _SHARES = (
     "labels INTEGER NOT NULL, bytes INTEGER NOT NULL)"
 )
 
-Action = Literal["learn", "forget", "unlabel", "relabel", "reload"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry: its number, the action, the action's arguments, and when it was added."""
-
-    number: int
-    action: Action
-    content: Mapping[str, Any]
-    time: float = field(default=0.0, compare=False)
+_MAY_PASS = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}
+"""What the disk or other programs are to blame for, and not the file."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ class Journal:
         self._lock = threading.Lock()
         try:
             self._open()
-        except sqlite3.Error as error:
+        except ModelFormatError:
+            raise
+        except (sqlite3.Error, ValueError) as error:  # a name in it may be no UTF-8
             raise ModelFormatError(
                 f"{self.path}: cannot be opened as the journal of what is taught ({error}). "
                 "The model's folder must be writable, and the file one that dxml serve made."
@@ -131,7 +134,10 @@ class Journal:
             )
         if version < VERSION:  # opening a current journal writes nothing
             self._make()
-        [self.identity] = self._connection.execute("SELECT name FROM identity").fetchone()
+        found = self._connection.execute("SELECT name FROM identity").fetchone()
+        if found is None or not isinstance(found[0], str):
+            raise ValueError("it has no name")
+        self.identity: str = found[0]
 
     def in_place(self) -> bool:
         """Whether the file at the path is still the one that is open."""
@@ -150,9 +156,25 @@ class Journal:
             connection.execute(f"PRAGMA user_version={VERSION}")
 
     @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Inside, damage of the file is an error that names it."""
+        try:
+            yield
+        except ModelFormatError:
+            raise
+        except (sqlite3.Error, ValueError) as error:
+            code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+            if isinstance(error, sqlite3.ProgrammingError) or code in _MAY_PASS:
+                raise
+            raise ModelFormatError(
+                f"{self.path}: the journal of what is taught is damaged ({error}). Put back a copy "
+                "of it, or move it away: what was taught since the model was saved is lost then."
+            ) from error
+
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, rolled back on an exception."""
-        with self._lock:
+        with self._whole(), self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -184,30 +206,30 @@ class Journal:
 
     def share(self, name: str) -> Share:
         """What somebody has taught since the journal was compacted."""
-        with self._lock:
+        with self._whole(), self._lock:
             try:
                 row = self._connection.execute(
-                    "SELECT name, points, labels, bytes FROM shares WHERE name = ?", (name,)
+                    "SELECT points, labels, bytes FROM shares WHERE name = ?", (name,)
                 ).fetchone()
             except sqlite3.OperationalError:  # nobody has a share yet
                 row = None
-        return Share(name) if row is None else Share(*row)
+            return Share(name) if row is None else Share(name, *map(int, row))
 
     def last(self) -> int:
         """The number of the last entry; 0 where there is none."""
-        with self._lock:
+        with self._whole(), self._lock:
             [last] = self._connection.execute("SELECT max(number) FROM lessons").fetchone()
         return int(last or 0)
 
     def after(self, number: int) -> list[Entry]:
         """The first entries after this one, a thousand at most."""
-        with self._lock:
+        with self._whole(), self._lock:
             rows = self._connection.execute(
                 "SELECT number, action, content, time FROM lessons WHERE number > ? "
                 "ORDER BY number LIMIT ?",
                 (number, PAGE),
             ).fetchall()
-        return [Entry(number, action, json.loads(text), at) for number, action, text, at in rows]
+            return [read_entry(*row) for row in rows]
 
     def lessons(self) -> list[Entry]:
         """All entries but requests to reload, in their order."""
@@ -220,18 +242,18 @@ class Journal:
 
     def newest(self, before: int | None, limit: int) -> list[Entry]:
         """The last lessons, newest first; `before` leaves out those from this number on."""
-        with self._lock:
+        with self._whole(), self._lock:
             rows = self._connection.execute(
                 "SELECT number, action, content, time FROM lessons "
                 "WHERE action != 'reload' AND (:before IS NULL OR number < :before) "
                 "ORDER BY number DESC LIMIT :limit",
                 {"before": before, "limit": limit},
             ).fetchall()
-        return [Entry(number, action, json.loads(text), at) for number, action, text, at in rows]
+            return [read_entry(*row) for row in rows]
 
     def count(self) -> int:
         """How many lessons there are; requests to reload do not count."""
-        with self._lock:
+        with self._whole(), self._lock:
             [n] = self._connection.execute(
                 "SELECT count(*) FROM lessons WHERE action != 'reload'"
             ).fetchone()
@@ -239,7 +261,7 @@ class Journal:
 
     def remove(self, number: int) -> None:
         """Take an entry out; processes that have applied it must reload."""
-        with self._lock:
+        with self._whole(), self._lock:
             self._connection.execute("DELETE FROM lessons WHERE number = ?", (number,))
 
     def take_over(self, other: Journal, after: int = 0) -> int:
@@ -279,7 +301,7 @@ class Journal:
 
     def size(self) -> int:
         """Bytes of all entries, as they lie in the file."""
-        with self._lock:
+        with self._whole(), self._lock:
             [pages] = self._connection.execute("PRAGMA page_count").fetchone()
             [free] = self._connection.execute("PRAGMA freelist_count").fetchone()
             [page] = self._connection.execute("PRAGMA page_size").fetchone()
@@ -287,7 +309,7 @@ class Journal:
 
     def has_lessons_after(self, number: int) -> bool:
         """Whether there are lessons after this entry; requests to reload do not count."""
-        with self._lock:
+        with self._whole(), self._lock:
             [found] = self._connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM lessons WHERE number > ? AND action != 'reload')",
                 (number,),
@@ -308,17 +330,18 @@ class Journal:
         with self._transaction() as connection:
             connection.execute("DROP TABLE IF EXISTS shares")
             newest_first = connection.execute(
-                "SELECT number, action, content FROM lessons ORDER BY number DESC"
+                "SELECT number, action, content, time FROM lessons ORDER BY number DESC"
             ).fetchall()
-            for number, action, content in newest_first:
-                left = _still_valid(action, json.loads(content), settled, reloads)
-                reloads += action == "reload"
+            for row in newest_first:
+                entry = read_entry(*row)
+                left = _still_valid(entry.action, dict(entry.content), settled, reloads)
+                reloads += entry.action == "reload"
                 if left is None:
-                    connection.execute("DELETE FROM lessons WHERE number = ?", (number,))
+                    connection.execute("DELETE FROM lessons WHERE number = ?", (entry.number,))
                     gone += 1
-                elif (text := json.dumps(left)) != content:
+                elif (text := json.dumps(left)) != row[2]:
                     change = "UPDATE lessons SET content = ? WHERE number = ?"
-                    connection.execute(change, (text, number))
+                    connection.execute(change, (text, entry.number))
         with self._lock, contextlib.suppress(sqlite3.OperationalError):  # while others write
             self._connection.execute("VACUUM")
         return gone
