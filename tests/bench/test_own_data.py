@@ -52,9 +52,19 @@ def test_tables_of_texts(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ('train = "a"', "test is missing"),
-        ('train = "a"\ntest = "b"\nlabel = "c"', "unknown key 'label'; did you mean 'labels'"),
+        (
+            'train = "a"\ntest = "b"\nlabel = "c"',
+            "unknown key 'label' in the file; did you mean 'labels'",
+        ),
         ('train = "a"\ntest = "b"\ntext = "c"', "needs both text and labels"),
-        ('train = "a"\ntest = "b"\npropensity = 3', "propensity must be [A, B], got 3"),
+        ('train = "a"\ntest = "b"\npropensity = 3', "propensity in the file must be a list, got 3"),
+        (
+            'train = "a"\ntest = "b"\npropensity = [1, nan]',
+            "propensity must be [A, B], got [1, nan]",
+        ),
+        ('train = "a"\ntest = "b"\npropensity = ["a", 1]', "propensity must be [A, B]"),
+        ('train = "a"\ntest = 3', "d.toml: test in the file must be a text, got 3"),
+        ('train = "a"\ntest = "b"\ntext = [3]\nlabels = "c"', "text in the file must hold texts"),
         ("train =", "no valid TOML"),
     ],
 )

@@ -326,6 +326,11 @@ def test_an_unknown_encoding_and_no_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "text\na\n")
     with pytest.raises(ParameterError, match="unknown encoding 'utf9'. Python's names are meant"):
         read_table(path, encoding="utf9")
+    for name in ("base64", "rot13", "zlib", "a\0b"):  # Python knows some, which are none of text
+        with pytest.raises(ParameterError, match="unknown encoding"):
+            read_table(path, encoding=name)
+    with pytest.raises(DataFormatError, match=r"bytes that are no text \(UTF-16 stream does not"):
+        read_table(path, encoding="utf-16")
     with pytest.raises(DataFormatError, match=r"b.csv: there is no such file"):
         read_table(tmp_path / "b.csv")
 

@@ -19,7 +19,7 @@ Files are looked for beside the TOML file.
 
 from __future__ import annotations
 
-import tomllib
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dxml.bench._toml import Kinds, check_kinds, read_toml, texts
 from dxml.data import Dataset, open_data
-from dxml.exceptions import ParameterError, did_you_mean
+from dxml.exceptions import ParameterError
 
 __all__ = ["OwnData", "is_own_data", "read_own_data"]
 
-_KEYS = {"name", "train", "test", "text", "labels", "label_separator", "propensity"}
+_KINDS: Kinds = {
+    **dict.fromkeys(("name", "train", "test", "labels", "label_separator"), (str,)),
+    "text": (str, list),
+    "propensity": (list,),
+}
 
 
 @dataclass(frozen=True)
@@ -90,26 +95,24 @@ def read_own_data(path: str | Path) -> OwnData:
     path = Path(path)
     if not path.is_file():
         raise ParameterError(f"{path}: no such file of a data set.")
+    table = read_toml(path)
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"{path.name}: no valid TOML: {error}") from error
-    for key in table:
-        if key not in _KEYS:
-            raise ParameterError(f"{path.name}: unknown key {key!r}{did_you_mean(key, _KEYS)}")
+        check_kinds(table, _KINDS, "the file")
+        table["text"] = tuple(texts(table, "text", "the file"))
+    except ParameterError as error:
+        raise ParameterError(f"{path.name}: {error}") from error
     for key in ("train", "test"):
-        if not isinstance(table.get(key), str):
+        if key not in table:
             raise ParameterError(f"{path.name}: {key} is missing. Add {key} = 'FILE'.")
-    text = table.get("text", ())
-    table["text"] = (text,) if isinstance(text, str) else tuple(text)
     if bool(table["text"]) != ("labels" in table):
         raise ParameterError(f"{path.name}: a table of texts needs both text and labels.")
     table["propensity"] = _propensity(path, table.get("propensity", [0.55, 1.5]))
     return OwnData(path.parent, table.pop("name", path.stem), **table)
 
 
-def _propensity(path: Path, given: Any) -> tuple[float, float]:
-    if not isinstance(given, list) or len(given) != 2:
+def _propensity(path: Path, given: list[Any]) -> tuple[float, float]:
+    numbers = [each for each in given if type(each) in (int, float) and math.isfinite(each)]
+    if len(given) != 2 or len(numbers) != 2:
         raise ParameterError(f"{path.name}: propensity must be [A, B], got {given!r}.")
     return float(given[0]), float(given[1])
 

@@ -22,7 +22,6 @@ import hashlib
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -32,6 +31,7 @@ from typing import Any, get_args
 from dxml._core.params import Parameter, parameters_of
 from dxml.bench._own_data import is_own_data
 from dxml.bench._sources import Part, check_source, n_splits
+from dxml.bench._toml import Kinds, check_kinds, read_toml, texts
 from dxml.bench.peers import PEERS, PREFIX, is_peer, peer_of
 from dxml.exceptions import ParameterError, did_you_mean
 from dxml.methods import METHODS, method_class
@@ -48,9 +48,26 @@ __all__ = [
     "shipped",
 ]
 
-_SHARED = {"splits", "seeds", "part", "k", "time_limit"}
-_TOP = {"name", "description", "runs", "warm_up", "processes"} | _SHARED
-_BLOCK = {"datasets", "methods", "parameters", "label", "study"} | _SHARED
+_SHARED: Kinds = {
+    "splits": (int, list, str),
+    "seeds": (int, list),
+    "part": (str,),
+    "k": (int,),
+    "time_limit": (int, float),
+}
+_TOP: Kinds = {
+    **dict.fromkeys(("name", "description"), (str,)),
+    "runs": (list,),
+    **dict.fromkeys(("warm_up", "processes"), (bool,)),
+    **_SHARED,
+}
+_BLOCK: Kinds = {
+    "datasets": (list,),
+    "methods": (list, str),
+    "parameters": (dict,),
+    **dict.fromkeys(("label", "study"), (str,)),
+    **_SHARED,
+}
 
 
 @dataclass(frozen=True)
@@ -200,10 +217,7 @@ def measuring() -> list[Experiment]:
 
 def read_experiment(path: Path) -> Experiment:
     """Read and expand an experiment; every mistake in it is named before anything runs."""
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"{path.name}: no valid TOML: {error}") from error
+    table = read_toml(path)
     try:
         return _experiment(table)
     except ParameterError as error:
@@ -219,14 +233,14 @@ def own_experiment(name: str, methods: Sequence[str], data: Sequence[str]) -> Ex
 
 
 def _experiment(table: dict[str, Any]) -> Experiment:
-    _check_keys(table, _TOP, "the experiment")
+    check_kinds(table, _TOP, "the experiment")
     for key in ("name", "runs"):
         if key not in table:
             raise ParameterError(f"{key} is missing")
     shared = {key: table[key] for key in _SHARED if key in table}
     planned: list[Planned] = []
     for number, block in enumerate(table["runs"], start=1):
-        _check_keys(block, _BLOCK, f"runs block {number}")
+        check_kinds(block, _BLOCK, f"runs block {number}")
         planned.extend(_expand({**shared, **block}, number))
     unique = tuple(dict.fromkeys(planned))
     return Experiment(
@@ -238,12 +252,6 @@ def _experiment(table: dict[str, Any]) -> Experiment:
     )
 
 
-def _check_keys(table: Mapping[str, Any], known: set[str], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise ParameterError(f"unknown key {key!r} in {where}{did_you_mean(key, known)}")
-
-
 def _expand(block: dict[str, Any], number: int) -> Iterator[Planned]:
     for key in ("datasets", "methods"):
         if not block.get(key):
@@ -251,9 +259,11 @@ def _expand(block: dict[str, Any], number: int) -> Iterator[Planned]:
     part = block.get("part", "test")
     if part not in get_args(Part):
         raise ParameterError(f"unknown part {part!r}{did_you_mean(part, get_args(Part))}")
-    methods = list(METHODS) if block["methods"] == "all" else block["methods"]
+    where = f"runs block {number}"
+    named, datasets = texts(block, "methods", where), texts(block, "datasets", where)
+    methods = list(METHODS) if named == ["all"] else named
     limit = block.get("time_limit")
-    for method, dataset in itertools.product(methods, block["datasets"]):
+    for method, dataset in itertools.product(methods, datasets):
         check_source(dataset)
         known = known_parameters(method)
         for given in _grid(method, block.get("parameters", {})):

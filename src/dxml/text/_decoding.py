@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from dxml.exceptions import ParameterError, advise
 from dxml.text._files import TextFile
@@ -17,8 +18,10 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
     try:
+        with suppress(UnicodeError):
+            b"a".decode(encoding)  # Python has codecs that are none of text, such as base64
         return codecs.getincrementaldecoder(encoding)("surrogateescape")
-    except LookupError:
+    except (LookupError, ValueError):  # the second for a name with NUL
         raise ParameterError(
             f"unknown encoding {encoding!r}. Python's names are meant, such as utf-8 or cp1252."
         ) from None
@@ -38,9 +41,12 @@ def _decoded(file: TextFile, decoder: codecs.IncrementalDecoder) -> Iterator[str
         for block in file.blocks():
             yield decoder.decode(block)
         yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:  # a mark of UTF-16 that is missing is no UnicodeDecodeError
+        said = f"no text ({error})"
+        if isinstance(error, UnicodeDecodeError):
+            said = f"not {error.encoding.upper()} ({error.reason})"
         file.fail(
-            f"bytes that are not {error.encoding.upper()} ({error.reason}). "
+            f"bytes that are {said}. "
             f"Say which encoding the file has with {advise('encoding=', '--encoding')}"
         )
 
