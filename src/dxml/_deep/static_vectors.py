@@ -127,9 +127,8 @@ def _opened(
 ) -> StaticVectors:
     tokenizers = [each for each in files if each.suffix == ".json" and "tokenizer" in each.stem]
     for each in sorted(tokenizers, key=lambda path: path.name != "tokenizer.json"):
-        text = each.read_text("utf-8")
         try:
-            found = StaticVectors(table, text, max_length)
+            found = StaticVectors(table, each.read_text("utf-8"), max_length)
             fits = table.ndim == 2 and found._reader.size <= len(table)
         except ImportError:
             raise
