@@ -204,7 +204,7 @@ RDF = b"""<?xml version="1.0"?>
 """
 
 
-def _one(*contents: bytes) -> Callable[[], list[Parts]]:
+def one(*contents: bytes) -> Callable[[], list[Parts]]:
     return lambda: [{"content": content} for content in contents]
 
 
@@ -300,48 +300,46 @@ RDF_WORDS = (
 )
 
 TARGETS: dict[str, Target] = {
-    "repository": Target("x.txt", _converted, _one(ROWS), words=NUMBERS),
-    "libsvm": Target(
-        "x.svm", _dataset, _one(b"0,2 1:1 4:0.5\n1 2:2.5e-3\n 3:1e5\n"), words=NUMBERS
-    ),
+    "repository": Target("x.txt", _converted, one(ROWS), words=NUMBERS),
+    "libsvm": Target("x.svm", _dataset, one(b"0,2 1:1 4:0.5\n1 2:2.5e-3\n 3:1e5\n"), words=NUMBERS),
     "pair": Target(
         "pair.txt",
         _pair,
-        _one(b"2 3\n0:1 2:5\n1:2\n\x002 2\n0:1 1:1\n1:0\n"),
+        one(b"2 3\n0:1 2:5\n1:2\n\x002 2\n0:1 1:1\n1:0\n"),
         words=(*NUMBERS, b"\x00"),
     ),
     "npz": Target("x.npz", _npz, _npz_seeds, zipped, words=(b"<f4", b"<i4", b"|O", b"csr", b"()")),
     "mapped": Target("x.dxml", _dataset, _mapped_seeds, None, words=(*NUMBERS, *TEXTS)),
-    "csv": Target("x.csv", _table, _one(CSV, CSV.replace(b",", b";")), words=SIGNS),
-    "tsv": Target("x.tsv", _table, _one(CSV.replace(b",", b"\t")), words=SIGNS),
-    "json lines": Target("x.jsonl", _table, _one(JSON_LINES), words=TEXTS),
+    "csv": Target("x.csv", _table, one(CSV, CSV.replace(b",", b";")), words=SIGNS),
+    "tsv": Target("x.tsv", _table, one(CSV.replace(b",", b"\t")), words=SIGNS),
+    "json lines": Target("x.jsonl", _table, one(JSON_LINES), words=TEXTS),
     "json array": Target(
         "x.json",
         _table,
-        _one(json.dumps([json.loads(line) for line in JSON_LINES.splitlines() if line]).encode()),
+        one(json.dumps([json.loads(line) for line in JSON_LINES.splitlines() if line]).encode()),
         words=TEXTS,
     ),
     "plain text": Target(
-        "texts.txt", _texts, _one("Ein Text.\nNoch einer: é\n".encode()), words=SIGNS
+        "texts.txt", _texts, one("Ein Text.\nNoch einer: é\n".encode()), words=SIGNS
     ),
     "parquet": Target("x.parquet", _table, _parquet_seeds, words=(b"PAR1",)),
     "excel": Target("x.xlsx", _table, _excel_seeds, zipped, words=(b"<c>", b't="s"', b"&", b"A1")),
-    "vocabulary": Target("v.csv", _vocabulary, _one(VOCABULARY), words=SIGNS),
+    "vocabulary": Target("v.csv", _vocabulary, one(VOCABULARY), words=SIGNS),
     "uri list": Target(
-        "v.tsv", _vocabulary, _one(b"<urn:a>\tfish\tN\nurn:b\tcod\n"), words=(*SIGNS, b"<", b"urn:")
+        "v.tsv", _vocabulary, one(b"<urn:a>\tfish\tN\nurn:b\tcod\n"), words=(*SIGNS, b"<", b"urn:")
     ),
     "json vocabulary": Target(
         "v.jsonl",
         _vocabulary,
-        _one(b'{"name": "a", "name_en": "b", "parents": ["c"], "uri": "u"}\n{"name": "c"}\n'),
+        one(b'{"name": "a", "name_en": "b", "parents": ["c"], "uri": "u"}\n{"name": "c"}\n'),
         words=TEXTS,
     ),
-    "skos turtle": Target("v.ttl", _vocabulary, _one(TURTLE), words=RDF_WORDS),
-    "skos rdf": Target("v.rdf", _vocabulary, _one(RDF), words=RDF_WORDS),
+    "skos turtle": Target("v.ttl", _vocabulary, one(TURTLE), words=RDF_WORDS),
+    "skos rdf": Target("v.rdf", _vocabulary, one(RDF), words=RDF_WORDS),
     "skos triples": Target(
         "v.nt",
         _vocabulary,
-        _one(
+        one(
             b"<urn:a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
             b"<http://www.w3.org/2004/02/skos/core#Concept> .\n"
             b'<urn:a> <http://www.w3.org/2004/02/skos/core#prefLabel> "f\\u00e9"@en .\n'
@@ -351,17 +349,17 @@ TARGETS: dict[str, Target] = {
     "gz": Target(
         "z.txt.gz",
         _dataset,
-        _one(ROWS),
+        one(ROWS),
         lambda parts: gzip.compress(_content(parts), 1),
         words=NUMBERS,
     ),
     "bz2": Target(
-        "z.csv.bz2", _table, _one(CSV), lambda parts: bz2.compress(_content(parts), 1), words=SIGNS
+        "z.csv.bz2", _table, one(CSV), lambda parts: bz2.compress(_content(parts), 1), words=SIGNS
     ),
     "xz": Target(
         "z.jsonl.xz",
         _table,
-        _one(JSON_LINES),
+        one(JSON_LINES),
         lambda parts: lzma.compress(_content(parts), preset=0),
         words=TEXTS,
     ),

@@ -29,7 +29,10 @@ PATIENCE = 10  # times as long by the clock, as others may want the cores too
 MEMORY = 8 << 30  # bytes that a process may map
 LONGEST = 600  # bytes of an input
 WORK = Path("build/fuzz-readers")
-SOURCES = ("dxml.text", "dxml.data", "dxml.tagging")
+SOURCES = (
+    *("dxml.text", "dxml.data", "dxml.tagging", "dxml.service._tokens", "dxml._core.versions"),
+    *("dxml.bench._toml", "dxml.bench._own_data", "dxml.bench._spec", "dxml._deep.static_vectors"),
+)
 LOOPS = "dxml.data._parse"  # which numba compiles
 
 
@@ -99,7 +102,7 @@ def by_atheris(name: str, counts: Path, seconds: float) -> None:
     with atheris.instrument_imports(
         include=list(SOURCES), exclude=[LOOPS], enable_loader_override=False
     ):
-        from .reader_targets import TARGETS
+        from .more_targets import TARGETS
     target = TARGETS[name]
     for data in target.inputs():  # whereupon all is imported and compiled
         attempt(target, Counter(name), data)
@@ -131,8 +134,8 @@ def by_hypothesis(name: str, seconds: float) -> dict[str, Any]:
     """Edit sound files at random for so long; the figures."""
     from hypothesis import HealthCheck, Phase, given, settings
 
+    from .more_targets import TARGETS
     from .near_valid import near_valid
-    from .reader_targets import TARGETS
 
     target = TARGETS[name]
     for data in target.inputs():  # whereupon all is imported and compiled
@@ -243,7 +246,7 @@ def main() -> int:
     if given.target:
         by_atheris(given.target, given.counts, given.seconds)
     from .lines import NAME
-    from .reader_targets import TARGETS
+    from .more_targets import TARGETS
 
     return fuzz(given.only or [*TARGETS, NAME], engine, given.seconds, given.output)
 

@@ -21,8 +21,9 @@ from dxml.text import _files, read_table
 
 from . import readers
 from .lines import hammer
+from .more_targets import TARGETS
 from .near_valid import near_valid
-from .reader_targets import TARGETS, Target, zipped
+from .reader_targets import Target, zipped
 from .readers import Counter
 
 CRASHES = sorted((Path(__file__).parent / "crashes").iterdir())
