@@ -115,20 +115,9 @@ bench-smoke: $(READY)  ## every method, report and plot on tiny planted data
 	$(BIN)/dxml bench run smoke --results build/bench-smoke
 	$(BIN)/dxml bench report --results build/bench-smoke --output build/bench-smoke/report
 
-docs: $(READY)   ## docs/benchmarks.md, its figures, docs/results.md and the README's table, from stored summaries
+docs: $(READY)   ## all that pages show of stored results: docs/benchmarks.md, its figures, the board, every table
 	$(BIN)/dxml bench report
-	$(BIN)/python benchmarks/readme.py
-	$(BIN)/python benchmarks/teaching.py --page
-	$(BIN)/python benchmarks/calibration_page.py
-	$(BIN)/python benchmarks/deep_page.py
-	$(BIN)/python benchmarks/large_twins.py --page
-	$(BIN)/python benchmarks/twins.py --page
-	$(BIN)/python benchmarks/ray_scaling.py --page
-	$(BIN)/python benchmarks/cluster_plan.py --page
-	$(BIN)/python benchmarks/memory.py --page
-	$(BIN)/python benchmarks/growth.py --page
-	$(BIN)/python benchmarks/contents_page.py
-	$(BIN)/python benchmarks/reliability.py
+	$(BIN)/python benchmarks/pages.py
 
 site: $(READY)   ## the documentation as a site in build/site, with its links checked
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

@@ -30,14 +30,13 @@ from pathlib import Path
 from typing import Any
 
 from dxml.bench._machine import commit
-from dxml.bench._markdown import replace_between
 from dxml.data import load_texts
 from soaked_service import free_port
+from stored_results import MadePart, read_results, write_results
 
 ROOT = Path(__file__).parents[1]
-RESULT = ROOT / "benchmarks" / "results" / "annif-beside.json"
-PAGE = ROOT / "docs" / "guide" / "annif.md"
-MARKS = ("<!-- annif-beside -->", "<!-- /annif-beside -->")
+STORED = "annif-beside.json"
+PART = MadePart("docs/guide/annif.md", "<!-- annif-beside -->", "<!-- /annif-beside -->")
 PORT = free_port()
 URI = "http://example.org/mesh/"
 METRICS = ("F1@5", "NDCG")
@@ -170,7 +169,7 @@ def measure(annif: Annif, backends: list[str], settings: list[str]) -> dict[str,
 
 def write_page() -> None:
     """The table of docs/guide/annif.md."""
-    stored = json.loads(RESULT.read_text("utf-8"))
+    stored = read_results(STORED)
     lines = ["| | F1@5 | nDCG@10 | training, s | evaluating, s |", "|---|---|---|---|---|"]
     for name, row in stored["runs"].items():
         trained = f"{row['train_s']:.0f}" if "train_s" in row else ""
@@ -182,7 +181,7 @@ def write_page() -> None:
     lines += ["", f"{stored['train']:,} texts to train on (mllm 2,000), {stored['test']:,} to "]
     lines[-1] += f"evaluate. Annif {stored['annif']}, dxml at {stored['commit'][:7]}, on "
     lines[-1] += f"{stored['cores']} cores{others}. Annif asks dxml through HTTP."
-    replace_between(PAGE, MARKS, "\n".join(["", *lines, ""]))
+    PART.write("\n".join(lines))
 
 
 def main() -> None:
@@ -227,7 +226,7 @@ def main() -> None:
             "test": n_test,
             "runs": found,
         }
-        RESULT.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_results(STORED, record)
         write_page()
 
 

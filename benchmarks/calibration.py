@@ -49,8 +49,9 @@ from dxml.metrics._bands import BANDS, label_bands
 from dxml.text import TextFeatures
 from dxml.topk import TopK
 from other_calibrations import OTHERS
+from stored_results import RESULTS, add_result
 
-RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
+STORED = RESULTS / "calibration.jsonl"
 LEARNT, CALIBRATED, RANKED = 8000, 2000, 3000
 FEW, DRAWS = (20, 50, 200), 10
 SMALL, SMALL_DRAWS = 10_000, 3
@@ -326,7 +327,7 @@ def main() -> None:
     parser.add_argument("--cases", default="chance,source,groups,20,50,200,same")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=STORED)
     asked = parser.parse_args()
     where = {
         "command": plain(" ".join(["python", *sys.argv])),
@@ -341,8 +342,7 @@ def main() -> None:
         for row in measured(draws):
             shown = {k: v for k, v in row.items() if k != "curve"}
             print(name, *(f"{k} {v}" for k, v in shown.items()), flush=True)
-            with asked.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"data": name, **row, **where}, ensure_ascii=False) + "\n")
+            add_result(asked.results, {"data": name, **row, **where})
 
     if "same" in wanted and not asked.test:
         for n in SAME:

@@ -5,13 +5,12 @@ python benchmarks/calibration_page.py
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "probabilities.md"
+from stored_results import part_of, read_results
+
+PAGE = "docs/guide/probabilities.md"
 TITLES = {
     "same texts": "one text, two labels",
     "bibtex": "Bibtex",
@@ -93,21 +92,11 @@ def _pair(row: Row | None, measure: str) -> str:
     return f"{row[f'{measure}@1']:.1f} / {row[f'{measure}@{deep}']:.1f}"
 
 
-def with_tables(page: str, rows: list[Row]) -> str:
-    """A page with the tables of what is stored, each between its two marks."""
-    found = newest(rows)
+def write_page() -> None:
+    found = newest(read_results("calibration.jsonl"))
     for name, table in {"many": table_of_many(found), "few": table_of_few(found)}.items():
-        begin = f"<!-- calibration, {name}: made by benchmarks/calibration_page.py -->"
-        end = f"<!-- end of calibration, {name} -->"
-        before, _, rest = page.partition(begin)
-        page = f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
-    return page
-
-
-def main() -> None:
-    rows = [json.loads(line) for line in RESULTS.read_text("utf-8").splitlines()]
-    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), rows), "utf-8")
+        part_of(PAGE, f"calibration, {name}", "calibration_page", apart=True).write(table)
 
 
 if __name__ == "__main__":
-    main()
+    write_page()

@@ -28,8 +28,9 @@ from dxml._core import stages
 from dxml.bench._machine import commit, describe_machine, machine_name
 from dxml.data import load_dataset, load_texts
 from dxml.methods import method_class
+from stored_results import add_result
 
-RESULTS = Path(__file__).parent / "results" / "checkpoints.json"
+STORED = "checkpoints.json"
 OFTEN = 1.0  # seconds between two states of the encoder
 LABELS, TEXTS = 2000, 2000  # that the encoder learns
 
@@ -151,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("datasets", nargs="*")
     parser.add_argument("--methods", nargs="+", default=["joint", "dxml"])
-    parser.add_argument("--store", action="store_true", help=f"add to {RESULTS.name}")
+    parser.add_argument("--store", action="store_true", help=f"add to {STORED}")
     given = parser.parse_args()
     found = []
     trainings = [
@@ -163,7 +164,6 @@ def main() -> None:
         found.append(train())
         print(json.dumps(found[-1]), flush=True)
     if given.store:
-        runs = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
         run = {
             "command": " ".join(["python", "benchmarks/checkpoints.py", *_options(given)]),
             "commit": commit(),
@@ -171,7 +171,7 @@ def main() -> None:
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "trainings": found,
         }
-        RESULTS.write_text(json.dumps([*runs, run], indent=1) + "\n", "utf-8")
+        add_result(STORED, run)
 
 
 def _options(given: argparse.Namespace) -> list[str]:

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,15 +30,14 @@ from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
 from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, Neighbours, unit_rows
 from dxml.base import Classifier
 from dxml.bench._machine import circumstances
-from dxml.bench._markdown import replace_between
 from dxml.data._pseudo_texts import make_texts
 from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
 from dxml.text._tokens import WORD_BYTES
+from stored_results import part_of, read_results, write_results
 
-ROOT = Path(__file__).parents[1]
-STORED, PAGE = ROOT / "benchmarks/results/cluster-plan.json", ROOT / "docs/guide/cluster.md"
-BEGIN, END = "<!-- plan: made by benchmarks/cluster_plan.py -->", "<!-- end of plan -->"
+STORED = "cluster-plan.json"
+PART = part_of("docs/guide/cluster.md", "plan", "cluster_plan")
 
 Row = dict[str, Any]
 
@@ -343,7 +340,7 @@ def plan(rates: Rates, search: list[Row], note: str) -> Row:
 
 def render() -> str:
     """The tables of the page."""
-    stored = json.loads(STORED.read_text("utf-8"))
+    stored = read_results(STORED)
     task, machine, rates = stored["task"], stored["each machine"], stored["rates"]
     counts = sorted({row["machines"] for row in stored["schedule"]})
     rows = {(row["stage"], row["machines"]): row for row in stored["schedule"]}
@@ -387,7 +384,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
+    PART.write(render())
 
 
 def main() -> None:
@@ -397,7 +394,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.page:
         record = plan(*measure(), options.note)
-        STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_results(STORED, record)
     write_page()
 
 

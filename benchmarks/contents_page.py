@@ -5,16 +5,13 @@ python benchmarks/contents_page.py
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
-from dxml.bench._markdown import replace_between
+from stored_results import part_of, read_results
 
-ROOT = Path(__file__).parents[1]
-STORED, PAGE = ROOT / "benchmarks/results/contents-paths.json", ROOT / "docs/guide/large.md"
-BEGIN, END = "<!-- paths: made by benchmarks/contents_page.py -->", "<!-- end of paths -->"
+STORED = "contents-paths.json"
+PART = part_of("docs/guide/large.md", "paths", "contents_page")
 NAMES = {"joint": "joint", "omikuji": "omikuji, Parabel", "knn": "k-NN"}
 HEAD = (
     *("training paths", "packages", "held out", "method", "P@1 / P@3 / P@5"),
@@ -69,7 +66,7 @@ def growth(rows: list[Row]) -> dict[str, tuple[float, int, int]]:
 
 def render() -> str:
     """The table, and what it says of growth."""
-    rows = json.loads(STORED.read_text("utf-8"))["runs"]
+    rows = read_results(STORED)["runs"]
     table = [
         f"| {' | '.join(HEAD)} |",
         "|" + "---|" * len(HEAD),
@@ -94,8 +91,8 @@ def render() -> str:
     )
 
 
-def write_page(page: Path = PAGE) -> None:
-    replace_between(page, (BEGIN, END), f"\n{render()}\n")
+def write_page() -> None:
+    PART.write(render())
 
 
 if __name__ == "__main__":

@@ -45,8 +45,9 @@ from typing import IO, Any
 
 from dxml.progress import SILENT
 from own_memory import OwnMemory, own_bytes
+from stored_results import read_results, write_results
 
-RESULTS = Path(__file__).parent / "results" / "contents-paths.json"
+STORED = "contents-paths.json"
 OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 TEST_SHARE = 10  # one directory in so many is a test directory
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -304,10 +305,10 @@ def main() -> None:
         make(given.folder, given.lists, given.paths, given.test, part)
         return
     row = measure(given.folder, given.method, given.memory)
-    rows = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else []
+    rows = (read_results(STORED) or {"runs": []})["runs"]
     key = ("method", "part", "train")
     rows = [old for old in rows if [old.get(name) for name in key] != [row[name] for name in key]]
-    RESULTS.write_text(json.dumps({"runs": [*rows, row]}, indent=1) + "\n")
+    write_results(STORED, {"runs": [*rows, row]})
     print(json.dumps(row, indent=1))
 
 

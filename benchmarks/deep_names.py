@@ -21,7 +21,6 @@ are texts held out of the training part; test texts are never read.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from copy import copy
@@ -50,6 +49,7 @@ from dxml.metrics import (
 )
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK
+from stored_results import add_result
 
 KS = (1, 3, 5)
 NEAR = 50  # names nearest to a text, from which probabilities are learnt
@@ -369,8 +369,7 @@ def main() -> None:
             "scores": scores,
             "seconds": round(seconds, 1),
         }
-        with asked.output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        add_result(asked.output, record)
 
 
 if __name__ == "__main__":

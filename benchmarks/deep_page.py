@@ -9,21 +9,13 @@ the paper's method with an encoder that of ``dxml bench run deep-dxml``.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from dxml.bench._machine import machine_name
+from stored_results import MadePart, read_results
 
-RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "deep.md"
+PAGE = "docs/guide/deep.md"
 NAMES = {"pubmed-mesh": "PubMed-MeSH", "tibkat-gnd": "TIBKAT-GND"}
-
-
-def read_lines(name: str) -> list[dict[str, Any]]:
-    """A stored record a line."""
-    text = (RESULTS / name).read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_scores() -> str:
@@ -31,7 +23,7 @@ def test_scores() -> str:
     out = ["| data | method | P@1 / 3 / 5 | PSP@1 / 3 / 5 | ECE@1, ECE@5 | training | where |"]
     out.append("|---|---|---|---|---|---|---|")
     for experiment in ("joint", "deep"):
-        summary = json.loads((RESULTS / f"{experiment}.json").read_text("utf-8"))
+        summary = read_results(f"{experiment}.json")
         for row in summary["rows"]:
             on_gpu = row["devices"] == ["cuda"]
             if row["dataset"] not in NAMES or not row["runs"] or not on_gpu or row["study"]:
@@ -64,7 +56,7 @@ def names() -> str:
         "all labels, other texts: ranked with them": "all labels of texts that carry none, "
         "with them, by the model itself",
     }
-    stored = {line["options"]["data"]: line for line in read_lines("deep-names.jsonl")}
+    stored = {line["options"]["data"]: line for line in read_results("deep-names.jsonl")}
     out = ["| | " + " | ".join(f"{NAMES[data]}, P@1 / 3 / 5 | recall@5" for data in stored) + " |"]
     out.append("|---" * (1 + 2 * len(stored)) + "|")
     for what, key in rows.items():
@@ -80,7 +72,7 @@ def rare() -> str:
     """Labels that were not hidden, with names and without."""
     out = ["| data | names | P@1 / 3 / 5 | PSP@1 / 3 / 5 | macro recall@1 / 3 / 5 |"]
     out.append("|---|---|---|---|---|")
-    for line in read_lines("deep-names.jsonl"):
+    for line in read_results("deep-names.jsonl"):
         for how, ending in (("read", ""), ("not read", ", trained without names")):
             cells = [NAMES[line["options"]["data"]], how]
             for measure in ("P", "PSP", "macro recall"):
@@ -92,7 +84,7 @@ def rare() -> str:
 
 def scale() -> str:
     """Memory and time with very many labels."""
-    last = {line["labels"]: line for line in read_lines("deep-scale.jsonl")}
+    last = {line["labels"]: line for line in read_results("deep-scale.jsonl")}
     return "".join(_with_many_labels(last[n_labels]) for n_labels in sorted(last))
 
 
@@ -113,7 +105,7 @@ def _of_the_host(line: dict[str, Any]) -> str:
 
 def in_dxml() -> str:
     """The paper's method with the encoder in place of its two layers."""
-    summary = json.loads((RESULTS / "deep-dxml.json").read_text("utf-8"))
+    summary = read_results("deep-dxml.json")
     out = ["| f_x | P@1 / 3 / 5 | PSP@1 / 3 / 5 | training | where |", "|---|---|---|---|---|"]
     for row in summary["rows"]:
         scores = {name: value["mean"] for name, value in row["scores"].items()}
@@ -137,14 +129,9 @@ TABLES = {
 }
 
 
-def write_page(page: Path = PAGE) -> None:
-    """Put the tables into the page, each between its two marks."""
-    text = page.read_text("utf-8")
+def write_page() -> None:
     for name, make in TABLES.items():
-        mark = f"<!-- {name} -->\n"
-        before, rest = text.split(mark)
-        text = before + mark + make() + "<!-- end -->" + rest.split("<!-- end -->", 1)[1]
-    page.write_text(text, "utf-8")
+        MadePart(PAGE, f"<!-- {name} -->", "<!-- end -->").write(make())
 
 
 if __name__ == "__main__":

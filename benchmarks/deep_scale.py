@@ -26,8 +26,9 @@ from dxml._deep.checkpoints import find_weights, open_pretrained
 from dxml.bench._machine import commit, describe_machine, describe_versions, peak_bytes
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
+from stored_results import RESULTS, add_result
 
-STORED = Path(__file__).parent / "results" / "deep-scale.jsonl"
+STORED = RESULTS / "deep-scale.jsonl"
 PER_TEXT = 5  # labels of a text
 SPELT = 3  # tokens that spell a label
 
@@ -101,8 +102,7 @@ def main() -> None:
         "P@1, P@3, P@5": [round(float(found[k]), 2) for k in (0, 2, 4)],
     }
     print(json.dumps(record, indent=1))
-    with asked.output.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    add_result(asked.output, record)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ training texts and asks how well they are found by their names.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from dxml.metrics import precision_at_k, recall_at_k
 from dxml.progress import Stage, StageTimer
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK, tie_order, topk_from_csr
+from stored_results import add_result
 
 KS = (1, 3, 5)
 CANDIDATES = 100  # of Joint's labels are mixed
@@ -273,8 +273,7 @@ def main() -> None:
     if asked.output is not None:
         options = {key: str(value) for key, value in vars(asked).items() if value is not None}
         record = {"options": options, "scores": scores, "gib": peak, "seconds": progress.seconds}
-        with asked.output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        add_result(asked.output, record)
 
 
 if __name__ == "__main__":

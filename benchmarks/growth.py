@@ -23,17 +23,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
-from dxml.bench._markdown import replace_between
+from stored_results import part_of, read_results, write_results
 
-ROOT = Path(__file__).parents[1]
-STORED, PAGE = ROOT / "benchmarks/results/growth.json", ROOT / "docs/guide/large.md"
-BEGIN, END = "<!-- growth: made by benchmarks/growth.py -->", "<!-- end of growth -->"
+STORED = "growth.json"
+PART = part_of("docs/guide/large.md", "growth", "growth")
 BASE = {"points": 20_000, "features": 20_000, "labels": 5_000, "labels_per_point": 3}
 AXES = tuple(BASE)
 DOUBLINGS = 3
@@ -114,7 +112,7 @@ def run(methods: list[str], jobs: int) -> None:
         for job, cost in zip(order, costs, strict=True):
             known[job] = cost
             print(*job, cost, flush=True)
-    stored = json.loads(STORED.read_text("utf-8")) if STORED.is_file() else {"fits": {}}
+    stored = read_results(STORED) or {"fits": {}}
     circumstances = {
         "command": " ".join(["python", "benchmarks/growth.py", *sys.argv[1:]]),
         "commit": commit(),
@@ -131,7 +129,7 @@ def run(methods: list[str], jobs: int) -> None:
             stored["fits"][f"{method} {axis}"] = fit
             print(f"{method:6} {axis:17} {fit}", flush=True)
     stored["base"] = BASE
-    STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+    write_results(STORED, stored)
 
 
 def log_size(shape: dict[str, int]) -> float:
@@ -141,7 +139,7 @@ def log_size(shape: dict[str, int]) -> float:
 
 def render() -> str:
     """The table of the page."""
-    stored = json.loads(STORED.read_text("utf-8"))
+    stored = read_results(STORED)
     names = {"labels_per_point": "labels a point"}
     lines = [
         "| method | doubled three times | seconds of a processor | exponent | memory, MB | "
@@ -174,7 +172,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
+    PART.write(render())
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ all points. Every row is added to benchmarks/results/incremental.jsonl as it com
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -27,8 +26,9 @@ from dxml.bench._machine import commit, describe_machine, describe_versions
 from dxml.data import Dataset, load_dataset
 from dxml.metrics import precision_at_k
 from dxml.paper import DXML
+from stored_results import RESULTS, add_result
 
-RESULTS = Path(__file__).parent / "results" / "incremental.jsonl"
+STORED = RESULTS / "incremental.jsonl"
 BLOCK = 500
 
 Rows = npt.NDArray[np.int64]
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, nargs="+", default=[1])
     parser.add_argument("--cases", nargs="+", default=["points", "labels"])
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=STORED)
     asked = parser.parse_args()
     where = {
         "command": " ".join(["python", *sys.argv]),
@@ -97,8 +97,7 @@ def main() -> None:
                 for row in measure(train, test, case, {"epochs": asked.epochs}):
                     told = {"data": name, "split": split, "case": case, **row}
                     print(*(f"{k} {v}" for k, v in told.items()), flush=True)
-                    with asked.results.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps({**told, **where}) + "\n")
+                    add_result(asked.results, {**told, **where})
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from statistics import fmean
 from typing import Any
 
 from earlier import ROOT, checked_out
+from stored_results import write_results
 
 BEFORE = "a9baede"  # the last commit with all files in one folder
 DATA = ("bibtex", "eurlex-4k", "pubmed-mesh")
@@ -122,7 +123,7 @@ def main() -> None:
         "load": [round(load, 2) for load in os.getloadavg()],
         "runs": found,
     }
-    given.output.write_text(json.dumps(stored, indent=2) + "\n", "utf-8")
+    write_results(given.output, stored)
 
 
 if __name__ == "__main__":

@@ -37,16 +37,15 @@ from dxml.bench._machine import (
     machine_name,
     peak_bytes,
 )
-from dxml.bench._markdown import replace_between
 from dxml.data import REGISTRY, Dataset, make_twin, train_test
 from dxml.joint._fitting import _searched
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
 from dxml.progress import open_progress
 from own_memory import OwnMemory
+from stored_results import RESULTS, MadePart, add_result, read_results
 
-RESULTS = Path(__file__).parent / "results" / "large-twins.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "large.md"
-MARKS = ("<!-- large twins -->", "<!-- end -->")
+STORED = "large-twins.jsonl"
+PART = MadePart("docs/guide/large.md", "<!-- large twins -->", "<!-- end -->")
 BYTES_PER_SECOND = 4.8e12
 PRODUCTS_PER_SECOND = 33e12  # multiplications with an addition each, float32
 PASSES = 3  # of the linear head over a label's points, in a trial and at the end
@@ -145,11 +144,10 @@ def run(
     }
 
 
-def table(lines: list[str]) -> str:
+def table(stored: list[dict[str, Any]]) -> str:
     """What is stored for docs/guide/large.md: the last run of each method, twin and device."""
     rows = {}
-    for line in lines:
-        found = json.loads(line)
+    for found in stored:
         rows[found["data"], found["method"], found["share"], found["device"]] = found
     out = [
         "| twin | method | seconds | P@1 / P@3 / P@5 | stages, in seconds | at best on a GPU "
@@ -174,10 +172,8 @@ def table(lines: list[str]) -> str:
     return "\n".join(out) + "\n"
 
 
-def write_page(page: Path = PAGE, results: Path = RESULTS) -> None:
-    """Put the table into the page, between its two marks."""
-    made = table(results.read_text("utf-8").splitlines())
-    replace_between(page, MARKS, f"\n{made}")
+def write_page() -> None:
+    PART.write(table(read_results(STORED)))
 
 
 def main() -> None:
@@ -193,7 +189,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=20_000, help="test points, at most")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--memory", help="a promise for training, like 8GB")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path, default=RESULTS / STORED)
     asked = parser.parse_args()
     found = run(
         asked.method,
@@ -205,8 +201,7 @@ def main() -> None:
         asked.memory,
     )
     print(json.dumps(found, indent=1))
-    with asked.output.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(found) + "\n")
+    add_result(asked.output, found)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,12 @@ import scipy.sparse as sp
 
 from dxml._core.memory import parse_size
 from dxml.bench._machine import circumstances
-from dxml.bench._markdown import replace_between
 from dxml.data._mapped import write_mapped
 from own_memory import OwnMemory
+from stored_results import part_of, read_results, write_results
 
-ROOT = Path(__file__).parents[1]
-STORED, PAGE = ROOT / "benchmarks/results/memory.json", ROOT / "docs/guide/large.md"
-BEGIN, END = "<!-- memory: made by benchmarks/memory.py -->", "<!-- end of memory -->"
+STORED = "memory.json"
+PART = part_of("docs/guide/large.md", "memory", "memory")
 POINTS, LABELS, COMMON = 20_000, 2_000, 100_000
 OWN, SIGNATURE = 4, 6  # labels of a point, and rare features of a label
 BLOCK = 500  # points generated at a time
@@ -123,7 +122,7 @@ def measure(promise: str, times: float, folder: Path) -> list[Row]:
 
 def render() -> str:
     """The table of the page."""
-    stored = json.loads(STORED.read_text("utf-8"))
+    stored = read_results(STORED)
     promise, rows = stored["promise"], stored["rows"]
     lines = [
         "| command | `--memory` | memory at most | seconds, of processors |",
@@ -153,7 +152,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
+    PART.write(render())
 
 
 def main() -> None:
@@ -181,7 +180,7 @@ def main() -> None:
             **circumstances(),
             "rows": rows,
         }
-        STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_results(STORED, record)
         write_page()
     if not kept:
         raise SystemExit(1)

@@ -36,8 +36,9 @@ from dxml.joint._points import FeatureSpace, Known, tie_order_of
 from dxml.joint.parts._frequency import Frequency, log_frequency
 from dxml.joint.parts._linear import LinearPart
 from dxml.joint.parts._vote import Vote
+from stored_results import write_results
 
-RESULT = Path(__file__).parent / "results" / "opening.json"
+STORED = "opening.json"
 WEIGHTS = 60  # a label
 COMMON_POINTS = 4_000  # as dxml.joint takes it
 KINDS = ("Rss", "Shared_Clean", "Private_Clean", "Private_Dirty")
@@ -151,8 +152,8 @@ def main() -> None:
         result["two"] = ask(folder, 2)
         result["machine"] = machine_name(describe_machine())
         result["commit"] = commit()
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    print(RESULT.read_text())
+    write_results(STORED, result)
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Everything is measured in this one run; on a busy machine compare ratios, not se
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
@@ -30,6 +29,7 @@ from dxml.bench._machine import describe_machine, machine_name, peak_bytes
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.joint import Joint
 from dxml.paper._dxml import DXML
+from stored_results import write_results
 
 ROWS: list[tuple[str, str, str, float]] = []
 
@@ -120,8 +120,7 @@ def store(data: str) -> None:
         "date": date.today().isoformat(),
         "rows": ROWS,
     }
-    path = Path(__file__).parent / "results" / "parts.json"
-    path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    write_results("parts.json", record)
 
 
 def main() -> None:

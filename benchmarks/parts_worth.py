@@ -14,7 +14,6 @@ with its standard error over the splits; the runs are added to benchmarks/result
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -33,8 +32,9 @@ from dxml.data import load_dataset
 from dxml.joint._mixture import LEAST_INTERACTIONS
 from dxml.joint.parts._wide import WidePart
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
+from stored_results import RESULTS, add_result
 
-RESULTS = Path(__file__).parent / "results" / "parts-worth.jsonl"
+STORED = RESULTS / "parts-worth.jsonl"
 LEARNERS = {"with": 4, "without": 1}
 
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--width", type=int, help="of the wide layer; by default Joint's")
     parser.add_argument("--epochs", type=int, help="of the wide layer; by default Joint's")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path, default=STORED)
     asked = parser.parse_args()
     settings = {"device": asked.device, "width": asked.width, "epochs": asked.epochs}
     for data in asked.data:
@@ -119,8 +119,7 @@ def main() -> None:
             "gain": [round(float(value), 3) for value in mean],
             "standard error": [round(float(value), 3) for value in error],
         }
-        with asked.output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        add_result(asked.output, record)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ from typing import Any
 
 from dxml._core.threads import threads
 from dxml.bench._machine import circumstances
-from ray_scaling import REPEATS, ROOT, SMALL, Sizes, stages
+from ray_scaling import PLAIN, REPEATS, SMALL, Sizes, stages
+from stored_results import write_results
 
-STORED = ROOT / "benchmarks/results/plain-processes.json"
 PROCESSES = (1, 2, 4)
 
 Row = dict[str, Any]
@@ -103,7 +103,7 @@ def main() -> None:
             **circumstances(),
             "rows": rows,
         }
-        STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_results(PLAIN, record)
 
 
 if __name__ == "__main__":

@@ -41,17 +41,16 @@ from dxml._learners.linear_training import fit_linear
 from dxml._neighbors import cosine
 from dxml._neighbors.cosine import Neighbours, unit_rows
 from dxml.bench._machine import circumstances
-from dxml.bench._markdown import replace_between
 from dxml.data import make_planted
 from dxml.data._pseudo_texts import make_texts
 from dxml.joint import Joint
 from dxml.text import _counting
 from dxml.text._features import TextFeatures
+from stored_results import part_of, read_results, write_results
 
-ROOT = Path(__file__).parents[1]
-STORED, PAGE = ROOT / "benchmarks/results/ray-scaling.json", ROOT / "docs/guide/cluster.md"
-PLAIN = ROOT / "benchmarks/results/plain-processes.json"  # by benchmarks/plain_processes.py
-BEGIN, END = "<!-- scaling: made by benchmarks/ray_scaling.py -->", "<!-- end of scaling -->"
+STORED = "ray-scaling.json"
+PLAIN = "plain-processes.json"  # by benchmarks/plain_processes.py
+PART = part_of("docs/guide/cluster.md", "scaling", "ray_scaling")
 REPEATS = 2
 STORE = 400_000_000  # bytes of a node's object store
 BOUND = 1.15  # of the processors' time without Ray
@@ -272,7 +271,7 @@ def judge(rows: list[Row]) -> tuple[list[str], bool]:
 
 def render() -> str:
     """The table of the page."""
-    stored = json.loads(STORED.read_text("utf-8"))
+    stored = read_results(STORED)
     rows = {(row["nodes"], row["stage"]): row for row in stored["rows"]}
     names = list(dict.fromkeys(row["stage"] for row in stored["rows"]))
     lines = [
@@ -292,7 +291,7 @@ def render() -> str:
     clock = {n: sum(rows[n, name]["seconds"] for name in names) for n in (0, *NODES)}
     cells = [f"{clock[n]:.1f} s, {clock[n] / clock[0]:.2f}" for n in NODES]
     lines.append(f"| all, by the clock | {clock[0]:.1f} s | {' | '.join(cells)} | |")
-    plain = json.loads(PLAIN.read_text("utf-8"))
+    plain = read_results(PLAIN)
     lines.append(f"| all, plain processes | {' | '.join(_plain_cells(plain['rows']))} | |")
     most = max(row["traffic"]["most_in_flight"] for row in stored["rows"] if row["nodes"])
     return "\n".join(
@@ -339,7 +338,7 @@ def _apart(stored: Row) -> str:
 
 
 def write_page() -> None:
-    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
+    PART.write(render())
 
 
 def main() -> None:
@@ -368,7 +367,7 @@ def main() -> None:
             "rows": rows,
             "node costs": nodes,
         }
-        STORED.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        write_results(STORED, record)
         write_page()
 
 

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from dxml.bench._markdown import replace_between
 from dxml.bench._published import load_published
 from dxml.bench._summary import Row, load_rows
 from dxml.bench._tables import equipment, find, name_of, title_of
+from stored_results import page_file, part_of, read_results
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-BEGIN, END = "<!-- results: made by benchmarks/readme.py -->", "<!-- end of results -->"
+PART = part_of("README.md", "results", "readme")
 EXPERIMENTS = ("deep", "deep-dxml", "joint", "peers", "paper-small", "paper-eurlex", "ablation")
 KS = (1, 3, 5)
 SMALL = ("bibtex", "delicious", "mediamill", "eurlex-4k")
@@ -304,7 +300,7 @@ def _parts() -> list[str]:
 
 
 def _load(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+    loaded: dict[str, Any] = read_results(f"{name}.json")
     return loaded
 
 
@@ -316,11 +312,10 @@ def _published(method: str, dataset: str) -> float | None:
     return None
 
 
-def main() -> None:
-    path = ROOT / "README.md"
-    replace_between(path, (BEGIN, END), f"\n{render_readme()}\n")
-    (ROOT / "docs" / "results.md").write_text(render_page(), "utf-8")
+def write_page() -> None:
+    PART.write(render_readme())
+    page_file("docs/results.md").write_text(render_page(), "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_page()

@@ -7,16 +7,13 @@ python benchmarks/reliability.py          # then the page
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from dxml.bench._markdown import replace_between
+from stored_results import MadePart, read_results
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "reliability.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+PART = MadePart(
+    "docs/reliability.md", "<!-- figures: begin -->", "<!-- figures: end -->", apart=True
+)
 READERS, MODELS, FAULTS = "fuzz-readers.json", "fuzz-models.json", "faults.json"
 SOAK, SCHEMA, CHECKPOINTS = "soak.json", "schema.json", "checkpoints.json"
 LARGE, VERSIONS = "two-billion.json", "versions.json"
@@ -24,8 +21,7 @@ LARGE, VERSIONS = "two-billion.json", "versions.json"
 
 def stored(name: str) -> list[dict[str, Any]]:
     """The runs of a file, oldest first; none where there is no such file."""
-    path = RESULTS / name
-    return list(json.loads(path.read_text("utf-8"))) if path.exists() else []
+    return list(read_results(name))
 
 
 def _readers() -> list[str]:
@@ -224,8 +220,8 @@ def render() -> str:
     return "\n\n".join(f"{title}\n\n" + "\n".join(lines) for title, lines in parts.items())
 
 
-def write_page(page: Path = PAGE) -> None:
-    replace_between(page, (BEGIN, END), f"\n\n{render()}\n\n")
+def write_page() -> None:
+    PART.write(render())
 
 
 if __name__ == "__main__":

@@ -35,8 +35,9 @@ from dxml.joint import Joint
 from dxml.metrics import precision_at_k
 from dxml.text import TextFeatures
 from dxml.topk import TopK
+from stored_results import RESULTS, read_results, write_results
 
-RESULTS = Path(__file__).parent / "results" / "short-texts.json"
+STORED = RESULTS / "short-texts.json"
 HELD = 3000
 PRESETS: dict[str, dict[str, Any]] = {
     "parabel": {},
@@ -159,7 +160,7 @@ def main() -> None:
     parser.add_argument("given", nargs="+", metavar="TABLE.jsonl|RUN")
     parser.add_argument("--test", action="store_true", help="rank the test table")
     parser.add_argument("--rounds", type=int, default=1, help="every run so many times")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=STORED)
     asked = parser.parse_args()
     tables = [Path(each) for each in asked.given if each.endswith(".jsonl")]
     runs = [each for each in asked.given if not each.endswith(".jsonl")]
@@ -178,9 +179,8 @@ def main() -> None:
             for run in runs:
                 row = measure(table, run, asked.test)
                 print(*(f"{value}" for value in row.values()), flush=True)
-                stored = json.loads(asked.results.read_text()) if asked.results.exists() else {}
-                stored.setdefault("runs", []).append({**row, **where})
-                asked.results.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+                stored = (read_results(asked.results) or {"runs": []})["runs"]
+                write_results(asked.results, {"runs": [*stored, {**row, **where}]})
 
 
 if __name__ == "__main__":

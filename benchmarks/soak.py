@@ -32,8 +32,9 @@ from dxml.service._engine import Engine
 from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
 from soaked_service import LABELS, SoakedService, levels, peaks, small_tagger, text_of
+from stored_results import add_result
 
-RESULTS = Path(__file__).parent / "results" / "soak.json"
+STORED = "soak.json"
 IDS = 25  # texts of each teacher
 GROWING = ("megabytes", "handles", "disk")
 GROWTH = 1.25  # of the last quarter against the second
@@ -275,7 +276,6 @@ def failures(found: dict[str, object], short: bool) -> list[str]:
 
 def store(found: dict[str, object]) -> None:
     """Add a run to the stored ones, with where it ran."""
-    runs = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
     run = {
         "command": " ".join(["python", *sys.argv]),
         "commit": commit(),
@@ -283,7 +283,7 @@ def store(found: dict[str, object]) -> None:
         "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **found,
     }
-    RESULTS.write_text(json.dumps([*runs, run], indent=1) + "\n", "utf-8")
+    add_result(STORED, run)
 
 
 def main() -> None:
@@ -292,7 +292,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--short", action="store_true", help="half a minute, two workers")
-    parser.add_argument("--store", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--store", action="store_true", help=f"write {STORED}")
     asked = parser.parse_args()
     if asked.short:
         found = soak(0.35, 2, 0.2)

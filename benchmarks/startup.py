@@ -356,7 +356,9 @@ def main() -> None:
         "commands": commands,
         "throughput": throughput,
     }
-    given.output.write_text(json.dumps(stored, indent=2) + "\n", "utf-8")
+    from stored_results import write_results
+
+    write_results(given.output, stored)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from load import answer_of, make_requests
-from soak import GROWTH, RESULTS, store
+from soak import GROWTH, STORED, store
 from soaked_service import LABELS, SoakedService, levels, small_tagger, text_of
 
 PER_MINUTE = 10_000
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--store", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--store", action="store_true", help=f"write {STORED}")
     asked = parser.parse_args()
     bad = []
     for workers in asked.workers:

@@ -12,9 +12,7 @@ alone. Each seed draws another pool. All numbers go to benchmarks/results/sugges
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -24,8 +22,9 @@ from dxml._neighbors.cosine import unit_rows
 from dxml.data import load_texts
 from dxml.tagging import TextTagger
 from dxml.tagging._suggesting import Measures, choose_apart, labels_that_count
+from stored_results import write_results
 
-RESULT = Path(__file__).parent / "results" / "suggest-next.json"
+STORED = "suggest-next.json"
 SIZES = (300, 600, 1000, 1500, 2000)
 RANDOM_SIZES = (300, 600, 1000, 1500, 2000, 2600, 3300, 4000)
 POOL, TEST = 6000, 1500
@@ -107,7 +106,7 @@ def main() -> None:
                 print(f"{guide:>14} {metric} {size:5} texts: {share} of those of a random choice")
     machine = {"cores": os.cpu_count(), "load": os.getloadavg()}
     found = {**machine, "pool": POOL, "test": TEST, "ratios": ratios, "runs": runs}
-    RESULT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    write_results(STORED, found)
 
 
 if __name__ == "__main__":

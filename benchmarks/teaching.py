@@ -15,21 +15,18 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from dxml.bench._machine import circumstances
-from dxml.bench._markdown import replace_between
 from dxml.bench._sources import load_parts
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
@@ -38,10 +35,9 @@ from dxml.joint.parts import _wide as wide
 from dxml.metrics import precision_at_k, recall_at_k
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK
+from stored_results import part_of, read_results, write_results
 
-ROOT = Path(__file__).parents[1]
-RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "guide" / "tagging.md"
-BEGIN, END = "<!-- teaching: made by benchmarks/teaching.py -->", "<!-- end of teaching -->"
+PART = part_of("docs/guide/tagging.md", "teaching", "teaching")
 HELD_LABELS = 0.1
 HELD_POINTS = 0.2  # of the training points, to choose by
 FEW = 1000
@@ -235,12 +231,12 @@ def store(name: str, rows: list[Row], command: str, **more: Any) -> None:
         **circumstances(),
         "rows": rows,
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    write_results(f"{name}.json", record)
 
 
 def render() -> str:
     """The table of the page."""
-    stored = json.loads((RESULTS / "teaching.json").read_text("utf-8"))
+    stored = read_results("teaching.json")
     lines = [
         "| | P@1 / 3 / 5, texts with a held-out label | held-out labels in the top 5 "
         "| P@1 / 3 / 5, all texts | seconds |",
@@ -270,7 +266,7 @@ def render() -> str:
 
 
 def write_page() -> None:
-    replace_between(PAGE, (BEGIN, END), f"\n{render()}\n")
+    PART.write(render())
 
 
 def main() -> None:

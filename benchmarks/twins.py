@@ -13,7 +13,6 @@ all of it is measured anew.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
-from dxml.bench._markdown import replace_between
 from dxml.bench._published import TITLES, load_published
 from dxml.bench._sources import load_parts
 from dxml.bench._summary import load_rows, load_summaries
@@ -32,11 +30,10 @@ from dxml.data import Dataset
 from dxml.data._synthetic import train_test_rows
 from dxml.methods import method_class
 from dxml.metrics import evaluate
+from stored_results import RESULTS, MadePart, read_results, write_results
 
-RESULTS = Path(__file__).parent / "results"
-STORED = RESULTS / "twins.json"
-PAGE = Path(__file__).parents[1] / "docs" / "twins.md"
-MARKS = ("<!-- table -->", "<!-- end of table -->")
+STORED = "twins.json"
+PART = MadePart("docs/twins.md", "<!-- table -->", "<!-- end of table -->", apart=True)
 REAL = ("eurlex-4k", "tibkat-gnd")
 LARGE = {
     "wiki10-31k": "twin:wiki10-31k",
@@ -120,10 +117,7 @@ def in_summaries(name: str, method: str) -> dict[str, Any] | None:
 
 
 def load() -> dict[str, Any]:
-    if STORED.is_file():
-        found: dict[str, Any] = json.loads(STORED.read_text("utf-8"))
-        return found
-    return {"measured": {}}
+    return read_results(STORED) or {"measured": {}}
 
 
 def run(only: list[str], threads: int) -> None:
@@ -147,7 +141,7 @@ def run(only: list[str], threads: int) -> None:
                 "threads": threads,
                 "versions": describe_versions(),
             }
-            STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+            write_results(STORED, stored)
             print(key, stored["measured"][key], flush=True)
 
 
@@ -187,8 +181,7 @@ def table(stored: dict[str, Any]) -> str:
 
 
 def write_page() -> None:
-    """Put the tables of the stored results into docs/twins.md."""
-    replace_between(PAGE, MARKS, f"\n\n{table(load())}\n\n")
+    PART.write(table(load()))
 
 
 def main() -> None:

@@ -36,8 +36,9 @@ from dxml.data._mapped import read_mapped, write_mapped
 from dxml.methods import load_model, method_class
 from memory import SETTINGS as LEAST_WORK
 from own_memory import OwnMemory
+from stored_results import read_results, write_results
 
-STORED = Path(__file__).parent / "results" / "two-billion.json"
+STORED = "two-billion.json"
 LONG = 2**31
 POINTS, GROUP, WIDTH = 602_000, 500, 7_200  # a point has half of its group's features
 SORTS, SIGNS = 4, 20  # sorts of a group, and features that say which
@@ -190,12 +191,9 @@ def main() -> int:
         if not options.kept:
             shutil.rmtree(data, ignore_errors=True)
     if options.store and all(run["stored"] > LONG for run in found):
-        runs = json.loads(STORED.read_text("utf-8")) if STORED.exists() else []
         about = {"command": "python benchmarks/two_billion.py", "commit": commit(), "began": began}
         about["machine"] = machine_name(describe_machine())
-        STORED.write_text(
-            json.dumps([*runs, *({**about, **run} for run in found)], indent=1) + "\n"
-        )
+        write_results(STORED, [*read_results(STORED), *({**about, **run} for run in found)])
     good = all(run["all right"] and run.get("same after loading", True) for run in found)
     return 0 if good else 1
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ import pytest
 from dxml._core.blocks import spread
 from dxml._core.cluster import open_cluster
 from dxml.exceptions import ClusterError
+
+from ..bench.scripts import load_script
 
 
 def test_without_an_address_nothing_is_opened() -> None:
@@ -30,48 +32,41 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def plan() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "benchmarks" / "cluster_plan.py"))
+def plan() -> ModuleType:
+    return load_script("cluster_plan")
 
 
-def played(plan: dict[str, Any], n_machines: int = 1, hours: float = 1e9, **stage: float) -> Any:
+def played(plan: ModuleType, n_machines: int = 1, hours: float = 1e9, **stage: float) -> Any:
     """A stage of blocks of 100 s, on machines of two cores that move 1 GB a second."""
     blocks = {"blocks": 8, "seconds": 100.0, "sent": 0, "received": 0, "shared": 0, "driver": 0}
-    machine = plan["Machine"](cores=2, memory=1e9, network=1e9, hours_between_failures=hours)
-    rates = plan["Rates"](1, 1, 1, 1, copied=1e12, given=1e12)
-    return plan["schedule"](plan["Stage"]("work", **(blocks | stage)), n_machines, machine, rates)
+    machine = plan.Machine(cores=2, memory=1e9, network=1e9, hours_between_failures=hours)
+    rates = plan.Rates(1, 1, 1, 1, copied=1e12, given=1e12)
+    return plan.schedule(plan.Stage("work", **(blocks | stage)), n_machines, machine, rates)
 
 
-def test_a_plan_shares_blocks_out(plan: dict[str, Any]) -> None:
+def test_a_plan_shares_blocks_out(plan: ModuleType) -> None:
     assert played(plan)["hours"] * 3600 == pytest.approx(400)
     assert played(plan, 2)["hours"] * 3600 == pytest.approx(200)
     assert played(plan, 2)["cores busy"] == pytest.approx(1)
 
 
-def test_a_plan_fetches_what_is_shared_first(plan: dict[str, Any]) -> None:
+def test_a_plan_fetches_what_is_shared_first(plan: ModuleType) -> None:
     assert played(plan, 2, shared=50e9)["hours"] * 3600 == pytest.approx(250)
     assert played(plan, 2, shared=50e9)["moved"] == pytest.approx(100e9)
 
 
-def test_a_plan_waits_for_the_command(plan: dict[str, Any]) -> None:
+def test_a_plan_waits_for_the_command(plan: ModuleType) -> None:
     """Blocks are taken one after the other, 1000 s each; the first ends at 100 s."""
     found = played(plan, 2, driver=1000.0)
     assert found["hours"] * 3600 == pytest.approx(1000 * 8, rel=0.02)
     assert found["cores busy"] < 0.03
 
 
-def test_a_plan_repeats_the_blocks_of_dead_machines(plan: dict[str, Any]) -> None:
+def test_a_plan_repeats_the_blocks_of_dead_machines(plan: ModuleType) -> None:
     quiet, rough = played(plan, 4, blocks=4000), played(plan, 4, hours=10.0, blocks=4000)
     assert quiet["blocks repeated"] == 0 < rough["blocks repeated"] < 200
     extra = (rough["hours"] - quiet["hours"]) * 3600 * 8
     assert 0 < extra < 100 * (rough["blocks repeated"] + 16)
-
-
-@pytest.mark.parametrize("script", ["cluster_plan", "ray_scaling"])
-def test_the_page_has_what_is_stored(script: str) -> None:
-    made = runpy.run_path(str(ROOT / "benchmarks" / f"{script}.py"))
-    page = made["PAGE"].read_text("utf-8")
-    assert f"{made['BEGIN']}\n{made['render']()}\n{made['END']}" in page
 
 
 def scaled(n_nodes: int, **seconds: float) -> list[dict[str, Any]]:
@@ -83,7 +78,7 @@ def scaled(n_nodes: int, **seconds: float) -> list[dict[str, Any]]:
 
 
 def test_every_number_of_nodes_and_every_stage_must_be_within_the_bound() -> None:
-    judge = runpy.run_path(str(ROOT / "benchmarks" / "ray_scaling.py"))["judge"]
+    judge = load_script("ray_scaling").judge
     rows = scaled(0, words=10, search=10) + scaled(1, words=9, search=11)
     rows += scaled(2, words=11, search=11.4)
     lines, within = judge(rows + scaled(4, words=11.5, search=11.5))
@@ -99,7 +94,7 @@ def test_every_number_of_nodes_and_every_stage_must_be_within_the_bound() -> Non
 
 
 def test_what_nodes_cost_whatever_the_work_stands_beside_the_table() -> None:
-    apart = runpy.run_path(str(ROOT / "benchmarks" / "ray_scaling.py"))["_apart"]
+    apart = load_script("ray_scaling")._apart
     costs = [{"nodes": n, "start": 3.0 * n, "idle": 0.02 * n} for n in (1, 2, 4)]
     told = apart({"node costs": costs})
     assert "3.0, 6.0, 12.0 s with 1, 2 and 4 nodes" in told and "0.02, 0.04, 0.08 s" in told

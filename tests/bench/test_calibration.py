@@ -110,10 +110,8 @@ def test_draws_that_err_to_both_sides_are_right_together() -> None:
     assert told["curve"] == [[200, 0.75, 0.75]]
 
 
-def test_the_page_shows_what_is_stored() -> None:
-    page, stored = page_script.PAGE.read_text("utf-8"), calibration.RESULTS.read_text("utf-8")
-    rows = [json.loads(line) for line in stored.splitlines()]
-    assert page == page_script.with_tables(page, rows), "run benchmarks/calibration_page.py"
+def test_stored_rows_name_nobodys_folders() -> None:
+    stored = calibration.STORED.read_text("utf-8")
     assert not re.search(r"/(home|root|tmp|work)/", stored)
 
 

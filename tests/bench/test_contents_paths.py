@@ -111,11 +111,6 @@ def test_growth_is_that_of_processors_seconds() -> None:
     assert found == {"joint": (pytest.approx(1.5), 1_000, 100_000)}
 
 
-def test_the_page_shows_what_is_stored() -> None:
-    page = load_script("contents_page")
-    assert f"{page.BEGIN}\n{page.render()}\n{page.END}" in page.PAGE.read_text("utf-8")
-
-
 def test_a_measured_row_says_what_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"text": f"word{i % 8} more{i}", "labels": [f"package{i % 8}"]} for i in range(80)]
     lines = [json.dumps(row) + "\n" for row in rows]

@@ -188,9 +188,20 @@ def test_the_made_part_of_a_page_is_replaced(tmp_path: Path) -> None:
     page.write_text("before <a> old <b> after", "utf-8")
     replace_between(page, ("<a>", "<b>"), " new ")
     assert page.read_text("utf-8") == "before <a> new <b> after"
-    with pytest.raises(ValueError, match=r"'<a>' and '<c>' once each"):
-        replace_between(page, ("<a>", "<c>"), "")
+    for marks in (("<a>", "<c>"), ("<c>", "<b>"), ("<b>", "<a>")):
+        said = rf"must have '{marks[0]}' once, and next '{marks[1]}'"
+        with pytest.raises(ValueError, match=said):
+            replace_between(page, marks, "")
     assert page.read_text("utf-8") == "before <a> new <b> after"
+    two = "<!-- a --> old <!-- end --> <!-- b --> old <!-- end -->"
+    page.write_text(two, "utf-8")
+    replace_between(page, ("<!-- b -->", "<!-- end -->"), " new ")
+    assert page.read_text("utf-8") == two[:-16] + "new <!-- end -->"
+    for wrong in (two.replace("<!-- end -->", "", 1), two + two):
+        page.write_text(wrong, "utf-8")
+        with pytest.raises(ValueError, match="once, and next"):
+            replace_between(page, ("<!-- a -->", "<!-- end -->"), "")
+        assert page.read_text("utf-8") == wrong
 
 
 def test_a_smaller_twin_says_how_small() -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 
 from dxml.data import make_planted
 
+from .scripts import load_script
+
 ROOT = Path(__file__).parents[2]
-SCRIPT = runpy.run_path(str(ROOT / "benchmarks" / "twins.py"))
-
-
-def test_the_page_has_the_stored_tables() -> None:
-    stored = json.loads((ROOT / "benchmarks" / "results" / "twins.json").read_text("utf-8"))
-    page = (ROOT / "docs" / "twins.md").read_text("utf-8")
-    assert SCRIPT["table"](stored) in page, "run `python benchmarks/twins.py --page`"
+SCRIPT = load_script("twins")
 
 
 def test_real_and_twin_stand_side_by_side() -> None:
@@ -28,7 +23,7 @@ def test_real_and_twin_stand_side_by_side() -> None:
         "tibkat-gnd twin dxml": entry(80.0),
         "amazon-670k twin knn": entry(40.0),
     }
-    lines = SCRIPT["table"]({"measured": measured}).splitlines()
+    lines = SCRIPT.table({"measured": measured}).splitlines()
     assert "| TIBKAT-GND | k-NN | 78.3 / 5.0 / 2.0 | 79.0 / 5.0 / 2.0 |" in lines
     assert "| TIBKAT-GND | DXML, 5 epochs | – | 80.0 / 5.0 / 2.0 |" in lines
     peers = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text("utf-8"))["rows"]
@@ -42,6 +37,6 @@ def test_real_and_twin_stand_side_by_side() -> None:
 
 def test_points_are_drawn_once_for_all_methods() -> None:
     data = make_planted(100, 40, 6)
-    few = SCRIPT["some"](data, 30)
-    assert few.n_samples == 30 and (few.X != SCRIPT["some"](data, 30).X).nnz == 0
-    assert SCRIPT["some"](data, 200) is data
+    few = SCRIPT.some(data, 30)
+    assert few.n_samples == 30 and (few.X != SCRIPT.some(data, 30).X).nnz == 0
+    assert SCRIPT.some(data, 200) is data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from dxml.joint import Joint
 from dxml.joint._teaching import add_points, drop_points, remove_label, train_on
 from dxml.methods import load_model
 from dxml.metrics import precision_at_k
+
+from ..bench.scripts import load_script
 
 PLANS: dict[str, dict[str, Any]] = {
     "kernel": {},
@@ -246,24 +247,17 @@ def test_the_old_parts_stay_as_they_were(model: Joint, planted: Dataset, halves:
 
 def test_before_added_caught_up_and_trained_again_are_in_order() -> None:
     """The benchmark's own measurement, on planted data."""
-    script = runpy.run_path(str(ROOT / "benchmarks" / "teaching.py"))
+    script = load_script("teaching")
     data = make_planted(1500, 400, 60, labels_per_point=2, random_state=1)
     train, test = data.take(range(1200)), data.take(range(1200, 1500))
-    case = script["make_case"](
+    case = script.make_case(
         train.Y, test.Y, lambda known, added: (train.X[known], train.X[added], test.X, None)
     )
     assert case.n_labels == 54 and case.added[1][:, 54:].sum(axis=1).min() >= 1
-    rows = script["measure"](case, Joint(device="cpu", candidates="nearest", width=0))
+    rows = script.measure(case, Joint(device="cpu", candidates="nearest", width=0))
     means = {row["what"]: np.mean(row["with held-out labels"]) for row in rows}
     before, added, caught, again = means.values()
     assert before < added - 3
     assert added < caught + 1 and caught < again + 2 and again < caught + 2
     found = [row["held-out labels found"] for row in rows]
     assert found[0] == 0 and min(found[1:]) > 50
-
-
-def test_the_page_says_what_is_stored() -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks" / "teaching.py"))
-    text = script["PAGE"].read_text("utf-8")
-    shown = text.split(script["BEGIN"])[1].split(script["END"])[0]
-    assert shown.strip() == script["render"]().strip(), "run: make docs"

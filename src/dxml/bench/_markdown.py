@@ -87,10 +87,14 @@ class Notes:
 
 
 def replace_between(page: Path, marks: tuple[str, str], made: str) -> None:
-    """Put what was made between the two marks of a page; each of them must be there once."""
+    """Put what was made between the two marks of a page.
+
+    The first must be there once, the second behind it, and no other mark between them.
+    """
     begin, end = marks
     text = page.read_text("utf-8")
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise ValueError(f"{page} must have {begin!r} and {end!r} once each")
-    before, rest = text.split(begin)
-    page.write_text(f"{before}{begin}{made}{end}{rest.split(end)[1]}", "utf-8")
+    before, _, rest = text.partition(begin)
+    old, found, after = rest.partition(end)
+    if not found or begin in rest or "<!--" in old:
+        raise ValueError(f"{page} must have {begin!r} once, and next {end!r}")
+    page.write_text(f"{before}{begin}{made}{end}{after}", "utf-8")
