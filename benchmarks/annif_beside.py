@@ -29,7 +29,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dxml.bench._machine import commit
+from dxml._core.device import resolve_device
+from dxml.bench._machine import circumstances
 from dxml.data import load_texts
 from soaked_service import free_port
 from stored_results import MadePart, read_results, write_results
@@ -218,10 +219,10 @@ def main() -> None:
     if not asked.few:
         version = subprocess.check_output([asked.annif, "--version"], text=True).split()[-1]
         record = {
+            **circumstances(device=resolve_device("auto"), seed=0),
             "cores": os.cpu_count(),
             "load": os.getloadavg(),
             "annif": version,
-            "commit": commit(),
             "train": n_train,
             "test": n_test,
             "runs": found,

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,10 +37,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.threads import n_threads
+from dxml._core.device import resolve_device
 from dxml._neighbors.kmeans import kmeans, nearest_centre
-from dxml.bench._machine import commit, describe_machine, describe_versions
-from dxml.bench._worker import plain
+from dxml.bench._machine import circumstances
 from dxml.data import load_dataset
 from dxml.joint import Joint
 from dxml.metrics import BINS, judged_scores, precision_at_k, score_bins
@@ -329,13 +327,7 @@ def main() -> None:
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
     parser.add_argument("--results", type=Path, default=STORED)
     asked = parser.parse_args()
-    where = {
-        "command": plain(" ".join(["python", *sys.argv])),
-        "machine": describe_machine(),
-        "threads": n_threads(),
-        "commit": commit(),
-        "versions": describe_versions(),
-    }
+    where = circumstances(device=resolve_device("auto"), seed=asked.seed)
     wanted = set(asked.cases.split(","))
 
     def store(name: str, draws: Sequence[Case]) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from dxml import TextTagger
 from dxml._core import stages
-from dxml.bench._machine import commit, describe_machine, machine_name
+from dxml.bench._machine import circumstances
 from dxml.data import load_dataset, load_texts
 from dxml.methods import method_class
 from stored_results import add_result
@@ -165,18 +165,11 @@ def main() -> None:
         print(json.dumps(found[-1]), flush=True)
     if given.store:
         run = {
-            "command": " ".join(["python", "benchmarks/checkpoints.py", *_options(given)]),
-            "commit": commit(),
-            "machine": machine_name(describe_machine()),
+            **circumstances(device="cpu", seed=0),
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "trainings": found,
         }
         add_result(STORED, run)
-
-
-def _options(given: argparse.Namespace) -> list[str]:
-    """What was asked for, as it is typed."""
-    return [*given.datasets, "--methods", *given.methods] if given.datasets else []
 
 
 if __name__ == "__main__":

@@ -326,7 +326,6 @@ def plan(rates: Rates, search: list[Row], note: str) -> Row:
         for count in (8, 32, 128)
     ]
     return {
-        "command": "python benchmarks/cluster_plan.py",
         "note": note,
         "task": asdict(task),
         "each machine": asdict(machine),
@@ -334,7 +333,7 @@ def plan(rates: Rates, search: list[Row], note: str) -> Row:
         "measured search": search,
         "schedule": played,
         "memory": memory(task, machine),
-        **circumstances(),
+        **circumstances(device="cpu", seed=0, threads=1),
     }
 
 

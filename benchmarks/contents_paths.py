@@ -38,7 +38,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -142,20 +141,11 @@ class Stages:
 def measure(folder: Path, method: str, memory: str | None) -> dict[str, Any]:
     """Train, rank the test paths, score; one process measures one method."""
     from dxml._core.memory import open_limit
-    from dxml._core.threads import n_threads
-    from dxml.bench._machine import (
-        commit,
-        describe_machine,
-        describe_versions,
-        machine_name,
-        peak_bytes,
-    )
+    from dxml.bench._machine import circumstances, peak_bytes
 
-    promise = f" --memory {memory}" if memory else ""
     row: dict[str, Any] = {
         "method": method,
         "part": (folder / "part.txt").read_text(),
-        "commit": commit(),
         "memory": memory,
     }
     load = [os.getloadavg()[0]]
@@ -165,11 +155,7 @@ def measure(folder: Path, method: str, memory: str | None) -> dict[str, Any]:
         "peak_gb": round(peak_bytes() / 1e9, 2),
         "own_gb": round(own.peak / 1e9, 2),
         "load": [round(each, 1) for each in (*load, os.getloadavg()[0])],
-        "threads": n_threads(),
-        "machine": machine_name(describe_machine()),
-        "versions": describe_versions(),
-        "date": date.today().isoformat(),
-        "command": f"python benchmarks/contents_paths.py measure FOLDER {method}{promise}",
+        **circumstances(device="cpu", seed=0),
     }
 
 

@@ -21,7 +21,6 @@ are texts held out of the training part; test texts are never read.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from copy import copy
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dxml._core.device import resolve_device
 from dxml._deep import DeepHead, Tokens
-from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.bench._machine import circumstances
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
 from dxml.joint.parts._deep import DeepPart
@@ -361,10 +360,7 @@ def main() -> None:
         options |= {"hide": asked.hide, "hidden": int(case.hidden.sum())}
         options |= {"encoder_epochs": asked.encoder_epochs, "max_tokens": asked.max_tokens}
         record = {
-            "command": " ".join(["python", *sys.argv]),
-            "commit": commit(),
-            "machine": describe_machine(),
-            "versions": describe_versions(),
+            **circumstances(device=str(device), seed=0),
             "options": options,
             "scores": scores,
             "seconds": round(seconds, 1),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ import torch
 from dxml._core.device import resolve_device
 from dxml._deep import DeepSettings, Tokens, fit_deep
 from dxml._deep.checkpoints import find_weights, open_pretrained
-from dxml.bench._machine import commit, describe_machine, describe_versions, peak_bytes
+from dxml.bench._machine import circumstances, peak_bytes
 from dxml.metrics import precision_at_k
 from dxml.topk import TopK
 from stored_results import RESULTS, add_result
@@ -87,10 +86,7 @@ def main() -> None:
     weights = asked.labels * asked.width * 4 / 2**30
     peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0
     record = {
-        "command": " ".join(["python", *sys.argv]),
-        "commit": commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+        **circumstances(device=str(device), seed=0),
         "texts": asked.texts,
         "labels": asked.labels,
         "batch size": asked.batch_size,

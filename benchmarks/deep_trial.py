@@ -28,6 +28,7 @@ from dxml._core.device import resolve_device
 from dxml._deep import DeepHead, DeepSettings, Keep, Pretrained, fit_deep
 from dxml._deep.checkpoints import find_weights, open_pretrained
 from dxml._deep.cost import training_seconds
+from dxml.bench._machine import circumstances
 from dxml.data import load_dataset, load_texts
 from dxml.joint import Joint
 from dxml.metrics import precision_at_k, recall_at_k
@@ -272,7 +273,13 @@ def main() -> None:
     )
     if asked.output is not None:
         options = {key: str(value) for key, value in vars(asked).items() if value is not None}
-        record = {"options": options, "scores": scores, "gib": peak, "seconds": progress.seconds}
+        record = {
+            **circumstances(device=str(device), seed=asked.seed),
+            "options": options,
+            "scores": scores,
+            "gib": peak,
+            "seconds": progress.seconds,
+        }
         add_result(asked.output, record)
 
 

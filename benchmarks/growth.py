@@ -21,13 +21,12 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from math import log
 from typing import Any
 
 import numpy as np
 
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances, machine_name, peak_bytes
 from stored_results import part_of, read_results, write_results
 
 STORED = "growth.json"
@@ -46,7 +45,6 @@ _ONE_THREAD = dict.fromkeys(
 
 def measure(method: str, shape: dict[str, int]) -> dict[str, float]:
     """Fit once in this process, after fits of tiny data that compile."""
-    from dxml.bench._machine import peak_bytes
     from dxml.data import make_planted
     from dxml.data._documents import make_documents
     from dxml.methods import method_class
@@ -113,19 +111,11 @@ def run(methods: list[str], jobs: int) -> None:
             known[job] = cost
             print(*job, cost, flush=True)
     stored = read_results(STORED) or {"fits": {}}
-    circumstances = {
-        "command": " ".join(["python", "benchmarks/growth.py", *sys.argv[1:]]),
-        "commit": commit(),
-        "date": date.today().isoformat(),
-        "machine": describe_machine(),
-        "threads": 1,
-        "jobs": jobs,
-        "versions": describe_versions(),
-    }
+    about = circumstances(device="cpu", seed=0, threads=1)
     for method in methods:
         for axis in AXES:
             found = [known[method, *sorted(shapes[axis, size].items())] for size in sizes[axis]]
-            fit = {**fitted(sizes[axis], found), **circumstances}
+            fit = {**fitted(sizes[axis], found), **about, "jobs": jobs}
             stored["fits"][f"{method} {axis}"] = fit
             print(f"{method:6} {axis:17} {fit}", flush=True)
     stored["base"] = BASE

@@ -13,7 +13,6 @@ all points. Every row is added to benchmarks/results/incremental.jsonl as it com
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dxml._core.threads import n_threads
-from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml._core.device import resolve_device
+from dxml.bench._machine import circumstances
 from dxml.data import Dataset, load_dataset
 from dxml.metrics import precision_at_k
 from dxml.paper import DXML
@@ -83,13 +82,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--results", type=Path, default=STORED)
     asked = parser.parse_args()
-    where = {
-        "command": " ".join(["python", *sys.argv]),
-        "machine": describe_machine(),
-        "threads": n_threads(),
-        "commit": commit(),
-        "versions": describe_versions(),
-    }
+    where = circumstances(device=resolve_device("auto"), seed=0)
     for name in asked.data:
         for split in asked.splits:
             train, test = (load_dataset(name, part, split) for part in ("train", "test"))

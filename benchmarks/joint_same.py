@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from dxml.bench._machine import circumstances
 from earlier import ROOT, checked_out
 from stored_results import write_results
 
@@ -117,9 +118,9 @@ def main() -> None:
         found = compare(sources, given.data, given.runs, given.threads)
     print(table(found))
     stored = {
+        **circumstances(device="cpu", seed=list(range(given.runs)), threads=given.threads),
         "before": commit(given.before),
         "now": commit(given.now or "HEAD"),
-        "threads": given.threads,
         "load": [round(load, 2) for load in os.getloadavg()],
         "runs": found,
     }

@@ -30,13 +30,7 @@ import scipy.sparse as sp
 from dxml import DXML, Joint, limit_memory
 from dxml._core.device import resolve_device
 from dxml._label_graph.factorisation import GPU_MAX_OTHERS, MAX_OTHERS
-from dxml.bench._machine import (
-    commit,
-    describe_machine,
-    describe_versions,
-    machine_name,
-    peak_bytes,
-)
+from dxml.bench._machine import circumstances, machine_name, peak_bytes
 from dxml.data import REGISTRY, Dataset, make_twin, train_test
 from dxml.joint._fitting import _searched
 from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
@@ -122,15 +116,11 @@ def run(
     tail = psp_at_k(truth, ranking, 5, weights)
     scores = {"P": precision[[0, 2, 4]], "PSP": tail[[0, 2, 4]]}
     return {
-        "command": " ".join(["python", *sys.argv]),
+        **circumstances(device=resolve_device(device), seed=0),
         "data": f"{name} twin",
         "share": share,
         "shape": [*train.X.shape, train.Y.shape[1]],
         "method": method,
-        "device": resolve_device(device),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
-        "commit": commit(),
         "before": first,
         "memory": memory,
         "seconds": round(seconds, 1),

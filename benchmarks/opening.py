@@ -26,7 +26,7 @@ from dxml._core.scaling import FeatureScaler
 from dxml._core.targets import Target
 from dxml._learners.linear_head import LinearHead
 from dxml._neighbors.cosine import rare_features
-from dxml.bench._machine import commit, describe_machine, machine_name
+from dxml.bench._machine import circumstances
 from dxml.data import make_twin
 from dxml.joint import Joint
 from dxml.joint._ensemble import Ensemble
@@ -150,8 +150,7 @@ def main() -> None:
         time.sleep(3)  # a file that has just been written is not remembered as checked
         result["first"], result["again"] = ask(folder, 1)[0], ask(folder, 1)[0]
         result["two"] = ask(folder, 2)
-        result["machine"] = machine_name(describe_machine())
-        result["commit"] = commit()
+        result |= circumstances(device="cpu", seed=0)
     write_results(STORED, result)
     print(json.dumps(result, indent=1))
 

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,8 +23,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 import label_vectors
+from dxml._core.device import resolve_device
 from dxml.base import Classifier
-from dxml.bench._machine import describe_machine, machine_name, peak_bytes
+from dxml.bench._machine import circumstances, peak_bytes
 from dxml.data import Dataset, is_present, load_dataset, make_twin, read, write
 from dxml.joint import Joint
 from dxml.paper._dxml import DXML
@@ -112,12 +112,9 @@ def training_on_a_gpu(train: Dataset) -> None:
 
 def store(data: str) -> None:
     """Keep what was measured, for docs/results.md."""
-    machine = describe_machine()
     record = {
-        "command": "make bench-parts",
+        **circumstances(device=resolve_device("auto"), seed=0),
         "data": data,
-        "machine": machine_name(machine),
-        "date": date.today().isoformat(),
         "rows": ROWS,
     }
     write_results("parts.json", record)

@@ -14,7 +14,6 @@ with its standard error over the splits; the runs are added to benchmarks/result
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +24,9 @@ from unittest.mock import patch
 import numpy as np
 
 from dxml import Joint
-from dxml._core.threads import n_threads
+from dxml._core.device import resolve_device
 from dxml._learners.kernel_choice import MOST_RELATED
-from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.bench._machine import circumstances
 from dxml.data import load_dataset
 from dxml.joint._mixture import LEAST_INTERACTIONS
 from dxml.joint.parts._wide import WidePart
@@ -106,11 +105,7 @@ def main() -> None:
             *(f"{m:+.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)),
         )
         record = {
-            "command": " ".join(["python", *sys.argv]),
-            "commit": commit(),
-            "machine": describe_machine(),
-            "versions": describe_versions(),
-            "threads": n_threads(),
+            **circumstances(device=resolve_device(asked.device), seed=list(range(asked.splits))),
             "what": asked.what,
             "settings": settings,
             "data": data,

@@ -28,6 +28,7 @@ from dxml.bench._machine import circumstances
 from ray_scaling import PLAIN, REPEATS, SMALL, Sizes, stages
 from stored_results import write_results
 
+STARTED = "OMP_WAIT_POLICY=PASSIVE python benchmarks/plain_processes.py"
 PROCESSES = (1, 2, 4)
 
 Row = dict[str, Any]
@@ -97,10 +98,9 @@ def main() -> None:
         print(json.dumps(row))
     if sizes is not SMALL:
         record = {
-            "command": "OMP_WAIT_POLICY=PASSIVE python benchmarks/plain_processes.py",
             "cores": os.cpu_count(),
             "sizes": asdict(sizes),
-            **circumstances(),
+            **circumstances(device="cpu", seed=0, started=STARTED),
             "rows": rows,
         }
         write_results(PLAIN, record)

@@ -49,6 +49,7 @@ from dxml.text._features import TextFeatures
 from stored_results import part_of, read_results, write_results
 
 STORED = "ray-scaling.json"
+STARTED = "OMP_WAIT_POLICY=PASSIVE python benchmarks/ray_scaling.py"
 PLAIN = "plain-processes.json"  # by benchmarks/plain_processes.py
 PART = part_of("docs/guide/cluster.md", "scaling", "ray_scaling")
 REPEATS = 2
@@ -359,11 +360,10 @@ def main() -> None:
     print(f"1, 2 and 4 nodes within {BOUND} in every stage and overall: {within}")
     if not options.small:
         record = {
-            "command": "OMP_WAIT_POLICY=PASSIVE python benchmarks/ray_scaling.py",
             "note": options.note,
             "cores": os.cpu_count(),
             "sizes": asdict(sizes),
-            **circumstances(),
+            **circumstances(device="cpu", seed=0, started=STARTED),
             "rows": rows,
             "node costs": nodes,
         }

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -26,9 +25,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dxml._core.device import resolve_device
 from dxml._core.params import parameters_of, parse_settings
 from dxml._core.threads import n_threads
-from dxml.bench._machine import commit, describe_machine, describe_versions
+from dxml.bench._machine import circumstances
 from dxml.bench.peers import _omikuji_adapter
 from dxml.data import make_planted
 from dxml.joint import Joint
@@ -164,13 +164,7 @@ def main() -> None:
     asked = parser.parse_args()
     tables = [Path(each) for each in asked.given if each.endswith(".jsonl")]
     runs = [each for each in asked.given if not each.endswith(".jsonl")]
-    where = {
-        "command": " ".join(["python", *sys.argv]),
-        "machine": describe_machine(),
-        "threads": n_threads(),
-        "commit": commit(),
-        "versions": describe_versions(),
-    }
+    where = circumstances(device=resolve_device("auto"), seed=0)
     small = make_planted(3000, 300, 300, random_state=0)  # loops are compiled before time is taken
     for candidates in ("all", "nearest"):
         Joint(candidates=candidates, n_trees=1).fit(small.X, small.Y).predict_topk(small.X)

@@ -17,7 +17,6 @@ import argparse
 import json
 import random
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -27,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dxml._core.locking import folder_lock
-from dxml.bench._machine import commit, describe_machine, machine_name
+from dxml.bench._machine import circumstances
 from dxml.service._engine import Engine
 from dxml.service._settling import apply_journal, compact_journal, undo_lesson
 from dxml.tagging._journal import JOURNAL, Journal
@@ -277,9 +276,7 @@ def failures(found: dict[str, object], short: bool) -> list[str]:
 def store(found: dict[str, object]) -> None:
     """Add a run to the stored ones, with where it ran."""
     run = {
-        "command": " ".join(["python", *sys.argv]),
-        "commit": commit(),
-        "machine": machine_name(describe_machine()),
+        **circumstances(device="cpu", seed=0),
         "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **found,
     }

@@ -310,13 +310,9 @@ def where() -> dict[str, Any]:
     Only asked when all is measured: of a process Linux counts what its parent held, and this
     imports torch.
     """
-    from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+    from dxml.bench._machine import circumstances
 
-    return {
-        "commit": commit(),
-        "machine": machine_name(describe_machine()),
-        "versions": describe_versions(),
-    }
+    return circumstances(device="cpu", seed=0)
 
 
 def main() -> None:
@@ -345,7 +341,6 @@ def main() -> None:
         return
     show(commands, UNITS)
     stored = {
-        "command": " ".join(["python", *sys.argv]),
         **where(),
         "began": began,
         "before": given.before,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dxml._neighbors.cosine import unit_rows
+from dxml.bench._machine import circumstances
 from dxml.data import load_texts
 from dxml.tagging import TextTagger
 from dxml.tagging._suggesting import Measures, choose_apart, labels_that_count
@@ -104,7 +105,8 @@ def main() -> None:
                 share = round(fmean(good), 3) if len(good) == len(each) else None
                 ratios.setdefault(guide, {}).setdefault(metric, {})[size] = share
                 print(f"{guide:>14} {metric} {size:5} texts: {share} of those of a random choice")
-    machine = {"cores": os.cpu_count(), "load": os.getloadavg()}
+    machine = circumstances(device="cpu", seed=list(range(asked.seeds)))
+    machine |= {"cores": os.cpu_count(), "load": os.getloadavg()}
     found = {**machine, "pool": POOL, "test": TEST, "ratios": ratios, "runs": runs}
     write_results(STORED, found)
 

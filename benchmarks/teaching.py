@@ -224,11 +224,10 @@ def in_lessons(known: Joint, case: Case, size: int) -> Joint:
     return model
 
 
-def store(name: str, rows: list[Row], command: str, **more: Any) -> None:
+def store(name: str, rows: list[Row], **more: Any) -> None:
     record = {
-        "command": command,
         **more,
-        **circumstances(),
+        **circumstances(device="cpu", seed=0),
         "rows": rows,
     }
     write_results(f"{name}.json", record)
@@ -277,7 +276,7 @@ def main() -> None:
     if options.page:
         write_page()
     elif options.choose:
-        store("teaching-choices", choose(), "python benchmarks/teaching.py --choose")
+        store("teaching-choices", choose())
     else:
         case = case_of_texts("pubmed-mesh", choosing=False)
         model = Joint(device="cpu")
@@ -289,7 +288,6 @@ def main() -> None:
         store(
             "teaching",
             rows,
-            "python benchmarks/teaching.py",
             few=row,
             points={"known": case.known[0].shape[0], "added": case.added[0].shape[0]},
             scored={"all": len(fresh), "with held-out labels": int(fresh.sum())},

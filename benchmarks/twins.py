@@ -13,14 +13,12 @@ all of it is measured anew.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dxml.bench._machine import commit, describe_machine, describe_versions, machine_name
+from dxml.bench._machine import circumstances
 from dxml.bench._published import TITLES, load_published
 from dxml.bench._sources import load_parts
 from dxml.bench._summary import load_rows, load_summaries
@@ -133,13 +131,9 @@ def run(only: list[str], threads: int) -> None:
             if known or key in stored["measured"] or not all(word in key for word in only):
                 continue
             data = data or parts(name, kind)
-            stored["measured"][key] = measure(method, *data, threads) | {"commit": commit()}
-            stored |= {
-                "command": " ".join(["python", *sys.argv]),
-                "date": date.today().isoformat(),
-                "machine": machine_name(describe_machine()),
-                "threads": threads,
-                "versions": describe_versions(),
+            stored["measured"][key] = {
+                **measure(method, *data, threads),
+                **circumstances(device="cpu", seed=0, threads=threads),
             }
             write_results(STORED, stored)
             print(key, stored["measured"][key], flush=True)

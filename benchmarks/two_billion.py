@@ -31,7 +31,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.memory import open_limit
-from dxml.bench._machine import commit, describe_machine, machine_name
+from dxml.bench._machine import circumstances
 from dxml.data._mapped import read_mapped, write_mapped
 from dxml.methods import load_model, method_class
 from memory import SETTINGS as LEAST_WORK
@@ -191,8 +191,7 @@ def main() -> int:
         if not options.kept:
             shutil.rmtree(data, ignore_errors=True)
     if options.store and all(run["stored"] > LONG for run in found):
-        about = {"command": "python benchmarks/two_billion.py", "commit": commit(), "began": began}
-        about["machine"] = machine_name(describe_machine())
+        about = {**circumstances(device="cpu", seed=0), "began": began}
         write_results(STORED, [*read_results(STORED), *({**about, **run} for run in found)])
     good = all(run["all right"] and run.get("same after loading", True) for run in found)
     return 0 if good else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from .audit import judged
-from .versions import ROOT, constraints, counted, lower_bounds, name_of, store
+from .versions import ROOT, circumstances, constraints, counted, lower_bounds, name_of, store
 
 
 def test_lower_bounds_are_those_of_dxml_and_its_extras() -> None:
@@ -79,8 +80,11 @@ def test_a_run_of_the_suite_is_stored(tmp_path: Path) -> None:
         '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
     )
     assert counted(report) == {"passed": 5, "failed": 2, "skipped": 2}
+    about = circumstances(Path(sys.executable), 2)
     for which in ("oldest", "newest"):
-        store(output, which, counted(report), "numpy==1.26.0\nother==2\n")
+        store(output, which, counted(report), "numpy==1.26.0\nother==2\n", about)
     runs = json.loads(output.read_text("utf-8"))
-    assert [run["command"] for run in runs] == ["make oldest", "make newest"]
+    assert [run["which"] for run in runs] == ["oldest", "newest"]
+    assert runs[0]["command"].startswith("python tests/versions.py ") and runs[0]["threads"] == 2
+    assert runs[0]["commit"] and runs[0]["machine"] and runs[0]["seed"] is None
     assert runs[0]["passed"] == 5 and runs[0]["versions"] == {"numpy": "1.26.0"}

@@ -98,13 +98,23 @@ def counted(report: Path) -> dict[str, int]:
     return {"passed": passed, "failed": failed, "skipped": found["skipped"]}
 
 
-def store(output: Path, which: str, counts: dict[str, int], installed: str) -> None:
+def circumstances(python: Path, threads: int) -> dict[str, Any]:
+    """Where the figures come from, as the package of an environment tells it."""
+    told = {"device": "cpu", "seed": None, "threads": threads}
+    told["started"] = " ".join(["python", "tests/versions.py", *sys.argv[1:]])
+    said = "from dxml.bench._machine import circumstances; import json; "
+    said += f"print(json.dumps(circumstances(**{told!r})))"
+    done = subprocess.run([python, "-c", said], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def store(
+    output: Path, which: str, counts: dict[str, int], installed: str, about: dict[str, Any]
+) -> None:
     """Add a run of the whole suite to a file of such runs."""
     kept = {line.partition("==")[0]: line.partition("==")[2] for line in installed.splitlines()}
-    commit = ["git", "rev-parse", "--short=12", "HEAD"]
     run = {
-        "command": f"make {which}",
-        "commit": subprocess.run(commit, cwd=ROOT, capture_output=True, text=True).stdout.strip(),
+        **about,
         "ended": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "which": which,
         **counts,
@@ -135,7 +145,8 @@ def main() -> int:
     loops = {"NUMBA_CACHE_DIR": str(python.parents[1] / "loops")}  # compiled by another numba
     ended = subprocess.run(command, cwd=ROOT, check=False, env=os.environ | loops).returncode
     if asked.output and not asked.tests and ended in (0, 1):
-        store(asked.output, asked.which, counted(report), installed)
+        about = circumstances(python, asked.workers)
+        store(asked.output, asked.which, counted(report), installed, about)
     return ended
 
 

@@ -124,5 +124,5 @@ def test_a_measured_row_says_what_it_took(tmp_path: Path, monkeypatch: pytest.Mo
     laps = ["reading", "features", "train", "predict"]
     assert list(row["seconds"]) == list(row["cpu_seconds"]) == laps
     assert row["load"] == [1.2, 1.2] and 0 < row["own_gb"] and row["part"] == "validation"
-    assert row["command"].endswith("measure FOLDER knn") and row["memory"] is None
+    assert row["command"].startswith("python") and row["commit"] and row["memory"] is None
     assert {"reading", "features", "validation"} <= set(row["stages_cpu_seconds"])

@@ -195,8 +195,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
     given = parser.parse_args()
     os.environ |= ALONE
-    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = started("make faults", began=began, seed=given.seed, scenarios={})
+    run = started(given.seed, scenarios={})
     end, start = time.monotonic() + given.seconds, time.monotonic()
     rng, tally, names = random.Random(given.seed), Tally(), given.only or list(SCENARIOS)
     kinds = given.what or ["kill", *ERRORS]

@@ -456,7 +456,7 @@ def fuzz(
     counts: Counter[tuple[bool, str]] = Counter()
     begin = time.monotonic()
     end = begin + seconds
-    run = started("make fuzz", began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), seed=seed)
+    run = started(seed)
     run["models"] = len(models)
 
     def store() -> None:

@@ -196,8 +196,7 @@ def fuzz(names: list[str], engine: str, seconds: float, output: Path | None) -> 
     from .record import add, started
 
     WORK.mkdir(parents=True, exist_ok=True)
-    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = started("make fuzz-readers", began=began, engine=engine if names != [LINES] else LINES)
+    run = started(None, engine=engine if names != [LINES] else LINES)
     found: dict[str, dict[str, Any]] = {
         name: {"executions": 0, "seconds": 0.0, "accepted": 0, "crashes": []} for name in names
     }

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 from dxml._core.files import replace_text
-from dxml.bench._machine import commit, describe_machine, machine_name
+from dxml.bench._machine import circumstances
 
 
-def started(command: str, **known: Any) -> dict[str, Any]:
+def started(seed: int | None, **known: Any) -> dict[str, Any]:
     """A run that begins now; its figures are filled in as it goes."""
-    return {
-        "command": command,
-        "commit": commit(),
-        "machine": machine_name(describe_machine()),
-        **known,
-    }
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {**circumstances(device="cpu", seed=seed), "began": began, **known}
 
 
 def add(path: Path | None, run: dict[str, Any]) -> None:

@@ -126,8 +126,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="a JSON file that the figures are added to")
     asked = parser.parse_args()
-    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = started("make schema", began=began, seed=asked.seed, models={})
+    run = started(asked.seed, models={})
     with tempfile.TemporaryDirectory() as folder:
         for make in (tagger,) if asked.short else (tagger, features):
             with serving(make(Path(folder))) as url:

@@ -73,11 +73,12 @@ def run(
     """
     from dxml import __version__
     from dxml._cli._output import check_folder
+    from dxml.bench._machine import plain
     from dxml.bench._results import Store
     from dxml.bench._runner import run_experiment, to_do
     from dxml.bench._spec import find_experiment, measuring, own_experiment
     from dxml.bench._summary import write_summary
-    from dxml.bench._worker import Settings, plain
+    from dxml.bench._worker import Settings
     from dxml.exceptions import ParameterError, did_you_mean
 
     devices = ("auto", "cpu", "cuda")

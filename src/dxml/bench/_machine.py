@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from datetime import date
@@ -17,14 +18,17 @@ import dxml
 
 __all__ = [
     "circumstances",
+    "command",
     "commit",
     "cores",
     "describe_machine",
     "describe_versions",
     "machine_name",
     "peak_bytes",
+    "plain",
 ]
 
+_PROGRAMS = (":(top)*.py", ":(top)*.toml", ":(top)constraints.txt")
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
@@ -61,12 +65,14 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def machine_name(machine: dict[str, Any]) -> str:
-    """One line for a page.
+def machine_name(machine: dict[str, Any] | str) -> str:
+    """One line for a page; a line is itself.
 
     >>> machine_name({"cpu": "Some CPU", "cores": 2, "memory_gib": 8, "gpu": None})
     'Some CPU, 2 cores, 8 GiB'
     """
+    if isinstance(machine, str):
+        return machine
     name = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
     return f"{name}, {machine['gpu']}" if machine.get("gpu") else name
 
@@ -83,10 +89,10 @@ def describe_versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the source, with ``+`` where files have changed.
+    """The commit of the source, with ``+`` where programs or settings of the checkout have changed.
 
-    Where a copy of the source has no git, the variable DXML_COMMIT says which it is; else it is the
-    version.
+    Pages and stored results may change: measuring writes them. Where a copy of the source has no
+    git, the variable DXML_COMMIT says which it is; else it is the version.
     """
     if told := os.environ.get("DXML_COMMIT"):
         return told
@@ -101,19 +107,52 @@ def commit() -> str:
     try:
         if not git("ls-files", "__init__.py"):
             return dxml.__version__
-        changed = git("status", "--porcelain", "--untracked-files=no", ".")
+        changed = git("status", "--porcelain", "--untracked-files=no", ".", *_PROGRAMS)
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return dxml.__version__
 
 
-def circumstances() -> dict[str, Any]:
-    """What a stored result says of where it comes from: machine, versions, commit and day."""
+def plain(text: str) -> str:
+    """Paths shortened to their last part: a stored text says nothing about somebody's folders.
+
+    >>> plain("no file /home/somebody/data/x.txt here")
+    'no file x.txt here'
+    """
+    return re.sub(r"(?<![\w:/])(?:/[\w.+@~-]+)+/([\w.+@~-]+)", r"\1", text)
+
+
+def command() -> str:
+    """How this process was started: a script by its path as given, a module by its name."""
+    module = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = None if module is None else module.name.removesuffix(".__main__")
+    program = [sys.argv[0]] if name is None else ["-m", name]
+    return plain(shlex.join(["python", *program, *sys.argv[1:]]))
+
+
+def circumstances(
+    *, device: str, seed: object, threads: int | None = None, started: str | None = None
+) -> dict[str, Any]:
+    """What a stored result says of where it comes from.
+
+    Parameters
+    ----------
+    device : what computed: ``cpu`` or ``cuda``
+    seed : of what is random, or a list of seeds; None where nothing is
+    threads : of the measured work; by default those that compiled code may use here
+    started : the command; by default that of this process
+    """
+    from dxml._core.threads import n_threads
+
     return {
-        "machine": machine_name(describe_machine()),
-        "versions": describe_versions(),
+        "command": command() if started is None else started,
         "commit": commit(),
         "date": date.today().isoformat(),
+        "machine": machine_name(describe_machine()),
+        "threads": n_threads() if threads is None else threads,
+        "device": device,
+        "seed": seed,
+        "versions": describe_versions(),
     }
 
 

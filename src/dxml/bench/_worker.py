@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from dxml._core.device import resolve_device
 from dxml._core.params import parameters_of
 from dxml.base import Classifier
 from dxml.bench import _machine as machine
+from dxml.bench._machine import plain
 from dxml.bench._results import Store, Stored
 from dxml.bench._sources import load_parts, load_text_parts
 from dxml.bench._spec import Run
@@ -37,7 +37,7 @@ from dxml.methods import method_class
 from dxml.progress import StageTimer
 from dxml.topk import TopK
 
-__all__ = ["Settings", "carry_out", "failure", "plain"]
+__all__ = ["Settings", "carry_out", "failure"]
 
 _TAIL = 2000  # characters of a traceback that are kept
 _SHAPES = {"n_features_in_", "n_labels_", "n_samples_"}
@@ -70,15 +70,6 @@ def carry_out(run: Run, store: Store, settings: Settings) -> Stored:
 def failure(error: str, detail: str, settings: Settings) -> dict[str, Any]:
     """What is stored of a run that failed."""
     return {"error": plain(error), "detail": plain(detail), **_circumstances(settings)}
-
-
-def plain(text: str) -> str:
-    """Paths shortened to their last part: a stored text says nothing about somebody's folders.
-
-    >>> plain("no file /home/somebody/data/x.txt here")
-    'no file x.txt here'
-    """
-    return re.sub(r"(?<![\w:/])(?:/[\w.+@~-]+)+/([\w.+@~-]+)", r"\1", text)
 
 
 def _circumstances(settings: Settings) -> dict[str, Any]:
