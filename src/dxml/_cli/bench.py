@@ -5,14 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dxml._cli._options import QUIET
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dxml.bench._measurements import Measurement, Outcome
+    from dxml.bench._results import Store
     from dxml.bench._runner import Event
+    from dxml.bench._spec import Experiment
+    from dxml.bench._worker import Settings
 
 __all__ = ["app"]
 
@@ -21,13 +27,21 @@ app = typer.Typer(help="Benchmarks: run experiments, make the page.", no_args_is
 NO_EXPERIMENT = typer.Argument(
     None,
     metavar="[FILE_OR_NAME]",
-    help="An experiment, or [bold]all[/bold] of them; not with [bold]--method[/bold].",
+    help="An experiment, what a script measures, or [bold]all[/bold] of both; not with "
+    "[bold]--method[/bold].",
 )
 EXPERIMENT = typer.Argument(
     ..., metavar="FILE_OR_NAME", help="A TOML file, or a name of [bold]dxml bench list[/bold]."
 )
 RESULTS = typer.Option(
     Path("benchmarks/results"), "--results", metavar="DIR", help="Stored results."
+)
+
+MEASUREMENTS = typer.Option(
+    Path("benchmarks/measurements.toml"),
+    "--measurements",
+    metavar="FILE",
+    help="What scripts measure, in a checkout.",
 )
 
 
@@ -52,7 +66,7 @@ def run(
         "--limit",
         metavar="SECONDS",
         min=1,
-        help="A run that takes longer has failed.",
+        help="A run, or a script's command, that takes longer has failed.",
     ),
     device: str = typer.Option("auto", "--device", metavar="NAME", help="auto, cpu or cuda."),
     results: Path = RESULTS,
@@ -60,68 +74,155 @@ def run(
         [],
         "--only",
         metavar="WORD",
-        help="Only runs with this word in their name; several: with each.",
+        help="Only runs, and of all scripts, with this word in their name; several: with each.",
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only print the commands, and what cannot run here."
+    ),
+    measurements: Path = MEASUREMENTS,
     quiet: bool = QUIET,
 ) -> None:
     """Do the runs that are not stored yet, then score and sum up all.
 
     Without an experiment, every --method is run on every --data. A method may be
-    a file of your own: docs/guide/board.md says what is in it.
+    a file of your own: docs/guide/board.md says what is in it. In a checkout the
+    scripts of benchmarks/ run by their names too. All ends with what was done,
+    what was skipped, since something is not here, and what failed: the exit code
+    is then 1.
     """
-    from dxml import __version__
     from dxml._cli._output import check_folder
     from dxml.bench._machine import plain
+    from dxml.bench._measurements import Outcome, lacking, read_measurements, summed_up
     from dxml.bench._results import Store
-    from dxml.bench._runner import run_experiment, to_do
     from dxml.bench._spec import find_experiment, measuring, own_experiment
-    from dxml.bench._summary import write_summary
     from dxml.bench._worker import Settings
     from dxml.exceptions import ParameterError, did_you_mean
 
     devices = ("auto", "cpu", "cuda")
     if device not in devices:
         raise ParameterError(f"unknown device {device!r}{did_you_mean(device, devices)}")
-    check_folder(results)
+    table = read_measurements(measurements)
+    scripts = {each: entry for each, entry in table.items() if entry.commands}
+    several: list[Experiment] = []
+    measured: list[Measurement] = []
     if experiment is None and method and data:
         several = [own_experiment(name, method, data)]
-    elif experiment == "all" and not method and not data:
-        several = measuring()
-    elif experiment is not None and not method and not data:
-        several = [find_experiment(experiment)]
-    else:
+    elif experiment is None or method or data:
         raise ParameterError("give an experiment, or --method and --data.")
+    elif experiment == "all":
+        several = measuring()
+        measured = [entry for each, entry in scripts.items() if all(w in each for w in only)]
+    elif experiment in scripts:
+        options: dict[str, object] = {
+            "--jobs": jobs > 1,
+            "--threads": threads,
+            "--device": device != "auto",
+        }
+        options |= {"--only": only, "--retry-failed": retry_failed}
+        if given := ", ".join(option for option, is_given in options.items() if is_given):
+            raise ParameterError(f"{experiment} is measured by its own commands: no {given}.")
+        measured = [scripts[experiment]]
+    else:
+        several = [find_experiment(experiment, scripts)]
+    if dry_run:
+        needs = table if experiment == "all" else {}
+        _print_commands(several, measured, needs, results)
+        return
+    check_folder(results)
     store = Store(results)
-    again = {"retry_failed": retry_failed, "rerun": rerun}
     command = plain(shlex.join(["dxml", *sys.argv[1:]]))
     settings = Settings(device=device, threads=threads, command=command)
+    outcomes = []
     for chosen in several:
-        wanted, total = to_do(chosen, store, only=only, **again), len(chosen.runs)
-        if not quiet:
-            left = f"{len(wanted)} to do" if only else f"{total - len(wanted)} stored already"
-            typer.echo(f"{chosen.name}: {total} runs, {left}", err=True)
-            scored = store.scored_on_test(wanted, __version__)
-            if scored:
-                typer.echo(
-                    f"{scored} of them scored test points before, with this version of dxml: "
-                    f'{store.test_log} says when. Choices belong on part = "validation".',
-                    err=True,
-                )
-        run_experiment(
-            chosen,
-            store,
-            settings,
-            jobs=jobs,
-            limit=limit,
-            only=only,
-            report=(lambda event: None) if quiet else _say,
-            **again,
-        )
-        path = write_summary(chosen, store)
-        failed = sum(1 for r in chosen.runs if (s := store.get(r)) and s.status == "failed")
-        typer.echo(f"{path}: {total} runs, {len(wanted)} new, {failed} failed")
+        if experiment == "all" and chosen.name in table and (why := lacking(table[chosen.name])):
+            outcomes.append(Outcome(chosen.name, "skipped", why))
+            continue
+        again = {"retry_failed": retry_failed, "rerun": rerun}
+        more: dict[str, Any] = {"jobs": jobs, "limit": limit, "only": only, **again}
+        outcomes.append(_experiment(chosen, store, settings, more, quiet))
+    for entry in measured:
+        outcomes.append(_measurement(entry, results, limit, rerun, quiet))
+    if experiment == "all" or measured:
+        typer.echo(summed_up(outcomes))
+        bad = ("failed", "skipped") if experiment != "all" else ("failed",)
+        if any(outcome.status in bad for outcome in outcomes):
+            raise typer.Exit(1)
+
+
+def _experiment(
+    chosen: Experiment, store: Store, settings: Settings, more: dict[str, Any], quiet: bool
+) -> Outcome:
+    """Do the runs of an experiment that are to do; failed, if one of these failed."""
+    from dxml import __version__
+    from dxml.bench._measurements import Outcome
+    from dxml.bench._runner import run_experiment, to_do
+    from dxml.bench._summary import write_summary
+
+    only = more["only"]
+    again = {name: more[name] for name in ("retry_failed", "rerun")}
+    wanted, total = to_do(chosen, store, only=only, **again), len(chosen.runs)
+    if not quiet:
+        left = f"{len(wanted)} to do" if only else f"{total - len(wanted)} stored already"
+        typer.echo(f"{chosen.name}: {total} runs, {left}", err=True)
+        scored = store.scored_on_test(wanted, __version__)
+        if scored:
+            typer.echo(
+                f"{scored} of them scored test points before, with this version of dxml: "
+                f'{store.test_log} says when. Choices belong on part = "validation".',
+                err=True,
+            )
+    report: Callable[[Event], None] = (lambda event: None) if quiet else _say
+    run_experiment(chosen, store, settings, report=report, **more)
+    path = write_summary(chosen, store)
+    failed = [run for run in chosen.runs if (s := store.get(run)) and s.status == "failed"]
+    told = f"{total} runs, {len(wanted)} new, {len(failed)} failed"
+    typer.echo(f"{path}: {told}")
+    return Outcome(chosen.name, "failed" if set(failed) & set(wanted) else "done", told)
+
+
+def _measurement(
+    entry: Measurement, results: Path, limit: float | None, again: bool, quiet: bool
+) -> Outcome:
+    """Run the commands of a script's entry."""
+    from dxml.bench._measurements import Outcome, carry_out
+
+    if why := _elsewhere(entry, results):
+        return Outcome(entry.name, "skipped", why)
+    say: Callable[[str], None] = (
+        (lambda line: None) if quiet else (lambda x: typer.echo(x, err=True))
+    )
+    return carry_out(entry, say=say, limit=limit, again=again)
+
+
+def _elsewhere(entry: Measurement, results: Path) -> str:
+    """Scripts know one place to store in; nothing if it is the one that is asked for."""
+    theirs = entry.root / "benchmarks" / "results"
+    is_there = results.absolute() == theirs
+    return "" if is_there else f"scripts store in benchmarks/results, not in {results}"
+
+
+def _print_commands(
+    several: Sequence[Experiment],
+    measured: Sequence[Measurement],
+    needs: dict[str, Measurement],
+    results: Path,
+) -> None:
+    """What would be run, a line a command; what cannot run here behind a ``#``, and why."""
+    from dxml.bench._measurements import lacking
+
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for each in several:
+        why = lacking(needs[each.name]) if each.name in needs else ""
+        found.append((each.name, why, (f"dxml bench run {each.name}",)))
+    for entry in measured:
+        found.append((entry.name, _elsewhere(entry, results) or lacking(entry), entry.commands))
+    for name, why, commands in found:
+        if why:
+            typer.echo(f"# {name} is skipped: {why}")
+        for command in commands:
+            typer.echo(f"# {command}" if why else command)
 
 
 def _say(event: Event) -> None:
@@ -183,11 +284,12 @@ def report(
 
 
 @app.command("list")
-def list_() -> None:
-    """The experiments that come with dxml."""
+def list_(measurements: Path = MEASUREMENTS) -> None:
+    """The experiments that come with dxml; in a checkout, its scripts too."""
     from rich.table import Table
 
     from dxml._cli._console import table_console
+    from dxml.bench._measurements import read_measurements
     from dxml.bench._spec import read_experiment, shipped
 
     table = Table("name", "runs", "what", title="experiments")
@@ -195,3 +297,9 @@ def list_() -> None:
         found = read_experiment(path)
         table.add_row(name, f"{len(found.runs):,}", found.description)
     table_console().print(table)
+    entries = [each for each in read_measurements(measurements).values() if each.commands]
+    if entries:
+        table = Table("name", "about", "what", "needs", title="measured by scripts")
+        for entry in entries:
+            table.add_row(entry.name, _duration(60 * entry.minutes), entry.what, entry.needs)
+        table_console().print(table)

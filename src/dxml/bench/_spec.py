@@ -194,8 +194,11 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def find_experiment(file_or_name: str | Path) -> Experiment:
-    """A TOML file by its path, or a shipped experiment by its name."""
+def find_experiment(file_or_name: str | Path, others: Iterable[str] = ()) -> Experiment:
+    """A TOML file by its path, or a shipped experiment by its name.
+
+    `others` are names that are none, but may have been meant.
+    """
     path = Path(file_or_name)
     if path.suffix == ".toml":
         if not path.is_file():
@@ -205,7 +208,7 @@ def find_experiment(file_or_name: str | Path) -> Experiment:
         return read_experiment(path)
     known = shipped()
     if str(file_or_name) not in known:
-        hint = did_you_mean(str(file_or_name), known)
+        hint = did_you_mean(str(file_or_name), [*known, *others])
         raise ParameterError(f"unknown experiment {str(file_or_name)!r}{hint}")
     return read_experiment(known[str(file_or_name)])
 
