@@ -28,6 +28,7 @@ from dxml.exceptions import DataFormatError, ParameterError, advise
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._explaining import Evidence, Explainer, strongest
 from dxml.joint._held_out import HeldOut
+from dxml.joint._known_features import only_known
 from dxml.joint._mixture import NEVER, Mixture, expected_number
 from dxml.joint._past_formats import upgraded
 from dxml.joint._plan import Plan
@@ -163,7 +164,7 @@ class Answering(Classifier):
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
 
     def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Texts | None) -> TopK:
-        X = self.scaler_.transform(X)
+        X = self._scaled(X)
         ensemble = self._ensemble
         query = ensemble.ask(X, self._place(X.shape[0]), texts)
         pairs, carried = query.pairs, ensemble.known.carried
@@ -181,6 +182,12 @@ class Answering(Classifier):
             most, shares = ensemble.wordless
             ranking.indices[alone], probability[alone] = most[:k], shares[:k]
         return self._with_unseen(TopK(ranking.indices, probability), query)
+
+    def _scaled(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Rows of new points as the parts know them."""
+        if self.scaler_.mean is None:
+            X = only_known(X, self._ensemble.known.feature_counts)
+        return self.scaler_.transform(X)
 
     def _with_unseen(self, ranking: TopK, query: Query) -> TopK:
         """With labels that no known point carries, where a part can tell them."""
@@ -338,7 +345,7 @@ class Answering(Classifier):
         texts: Sequence[str] | None = None,
     ) -> list[Evidence]:
         read, nothing = self._read(texts), self._read([""])
-        rows = self.scaler_.transform(rows)
+        rows = self._scaled(rows)
         wanted, explainer = check_label_ids(labels, self.n_labels_), self._explainer()
         probability, added, voters = explainer.added(rows, wanted, read, nothing)
         features: list[Any] = [()] * len(labels)
@@ -354,8 +361,7 @@ class Answering(Classifier):
         self, X: Any, labels: npt.ArrayLike, *, texts: Sequence[str] | None = None
     ) -> Floats:
         """The mixed scores, before calibration, of these labels: (n_samples, n_labels_given)."""
-        rows = self._checked(X)
-        rows = self.scaler_.transform(rows)
+        rows = self._scaled(self._checked(X))
         return self._explainer().scores(
             rows, check_label_ids(labels, self.n_labels_), self._read(texts)
         )
@@ -383,8 +389,7 @@ class Answering(Classifier):
         -------
         float32 array of shape (n, n_labels_given)
         """
-        row, rows = self._checked(X), self._checked(without)
-        row, rows = self.scaler_.transform(row), self.scaler_.transform(rows)
+        row, rows = self._scaled(self._checked(X)), self._scaled(self._checked(without))
         if self.scaler_.rows:
             products, squares = (rows @ row.T).toarray(), rows.multiply(rows).sum(axis=1)
             lengths = products.ravel() / np.maximum(np.asarray(squares).ravel(), 1e-12)

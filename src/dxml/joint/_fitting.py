@@ -14,12 +14,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.scaling import to_length_one
-from dxml._core.sparse import column_counts, plain_csr
+from dxml._core.sparse import column_counts
 from dxml._deep.texts import Texts
 from dxml._deep.tokens import Tokens
 from dxml._neighbors.cosine import rare_features
 from dxml.joint._ensemble import Ensemble, space_of, with_candidates
 from dxml.joint._held_out import Fold, HeldOut
+from dxml.joint._known_features import only_known
 from dxml.joint._mixture import Mixture, default_mixture
 from dxml.joint._plan import PARTS, Plan
 from dxml.joint._points import FeatureSpace, Known
@@ -116,7 +117,7 @@ def _trial(task: Task, fold: Fold, known: Known, n_candidates: int) -> Trial:
     themselves; otherwise among those that are learnt from."""
     own, device = replace(task, rows=~fold.held), task.options.device
     asked, texts = np.flatnonzero(fold.asked), task.data.texts
-    X, Y = _as_seen(task.data.X, fold), task.data.Y[asked]
+    X, Y = _as_seen(task.data.X, fold, task.options.unit_rows), task.data.Y[asked]
     texts = None if texts is None else texts.take(asked)
     shortlists = task.data.negatives is not None
     if shortlists and not fold.whole_groups:
@@ -131,17 +132,14 @@ def _trial(task: Task, fold: Fold, known: Known, n_candidates: int) -> Trial:
     return Trial(own, X, Y, fewer, found, texts=texts)
 
 
-def _as_seen(X: sp.csr_matrix, fold: Fold) -> sp.csr_matrix:
+def _as_seen(X: sp.csr_matrix, fold: Fold, unit_rows: bool = True) -> sp.csr_matrix:
     """The points asked for, without the features that no learnt point has.
 
     A new point's are not known either, and make its row no longer.
     """
     held, asked = X[fold.held], X[fold.asked]
-    kept = (column_counts(X) > column_counts(held))[asked.indices]
-    if kept.all():
-        return asked
-    ends = np.concatenate([[0], np.cumsum(kept)])[asked.indptr].astype(asked.indptr.dtype)
-    return to_length_one(plain_csr(asked.data[kept], asked.indices[kept], ends, asked.shape))
+    seen = only_known(asked, column_counts(X) - column_counts(held))
+    return seen if seen is asked or not unit_rows else to_length_one(seen)
 
 
 def _choose(plan: Plan, trials: Sequence[Trial], n_candidates: int) -> _Choice:

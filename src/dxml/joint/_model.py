@@ -335,6 +335,7 @@ class Joint(Teachable):
         fitted: Ensemble | None = getattr(self, "_ensemble", None)
         return Options(
             standardised=self.scaler_.mean is not None,
+            unit_rows=self.scaler_.rows,
             device=resolve_device(self.device),
             precision=self.precision,
             random_state=self.random_state,

@@ -23,6 +23,7 @@ from dxml._neighbors.cosine import (
     unit_rows,
 )
 from dxml._neighbors.voting import vote
+from dxml.joint._known_features import count_features, features_of
 from dxml.joint._stored_points import Rows, StoredPoints, rows_of
 from dxml.topk import moved, tie_order
 
@@ -334,6 +335,11 @@ class Known:
         found = np.bincount(self.labels.indices, minlength=self.n_labels)
         return found - self._carriers(self.holes.places) if len(self.holes) else found
 
+    @cached_property
+    def feature_counts(self) -> npt.NDArray[np.int64]:
+        """Points that have each feature."""
+        return count_features(self.held, self.holes)
+
     def _carriers(self, rows: Places) -> npt.NDArray[np.int64]:
         """How many of some rows carry each label."""
         return np.bincount(self.labels_of(rows), minlength=self.n_labels)
@@ -382,14 +388,17 @@ class Known:
     def add(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Known:
         """With more points; Y may have columns for new labels.
 
-        Takes time for the new points, and a few passes over an array of all labels.
+        Takes time for the new points, and a few passes over arrays of all labels and features.
         """
         labels, points = append_rows(self.labels, Y), append_rows(self.points, X)
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         counts[: self.n_labels] += self.counts
         order = moved(self.tie_order, counts, np.unique(Y.indices))
         grown = Known(points, labels, order, self.space.add(X, points), self.holes)
-        return _counted(grown, counts)
+        features = self.__dict__.get("feature_counts")
+        if features is not None:
+            features = features + np.bincount(X.indices, minlength=len(features))
+        return _counted(grown, counts, features)
 
     def drop(self, kept: Mask) -> Known:
         """With these rows only; no hole is among them."""
@@ -407,6 +416,10 @@ class Known:
         counts = self.counts - self._carriers(rows)
         order = moved(self.tie_order, counts, np.unique(self.labels_of(rows)))
         fewer = replace(self, tie_order=order, space=space, holes=self.holes.add(rows))
+        features = self.__dict__.get("feature_counts")
+        if features is not None and not isinstance(self.held, StoredPoints):
+            features = features - features_of(self.held, rows)
+            return _counted(fewer, counts, features)
         return _counted(fewer, counts)
 
     def widen(self, n_features: int) -> Known:
@@ -427,7 +440,8 @@ class Known:
         counts = self.counts.copy()
         counts[label] -= 1
         order = moved(self.tie_order, counts, np.array([label]))
-        return _counted(replace(self, labels=labels, tie_order=order), counts)
+        corrected = replace(self, labels=labels, tie_order=order)
+        return _counted(corrected, counts, self.__dict__.get("feature_counts"))
 
     def regroup(
         self, main: npt.NDArray[np.int64], merged: Mapping[int, npt.NDArray[np.int64]]
@@ -449,9 +463,15 @@ class Known:
         return Known(self.held, labels, tie_order_of(labels), self.space)
 
 
-def _counted(known: Known, counts: npt.NDArray[np.int64]) -> Known:
-    """With the counts of its labels, which need not be counted then."""
+def _counted(
+    known: Known,
+    counts: npt.NDArray[np.int64],
+    feature_counts: npt.NDArray[np.int64] | None = None,
+) -> Known:
+    """With the counts of its labels, and of its features, which need not be counted then."""
     known.__dict__["counts"] = counts
+    if feature_counts is not None:
+        known.__dict__["feature_counts"] = feature_counts
     return known
 
 

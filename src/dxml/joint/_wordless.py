@@ -45,18 +45,13 @@ def unlike_others(known: Known) -> Mask:
     then has that many points, and would be no feature without one of them.
     """
     kept = known.holes.kept(known.n_rows)
-    held = known.held
+    held, common = known.held, _common(known.feature_counts)
     if isinstance(held, StoredPoints):
-        ends, rows = held.columns.starts, held.columns.rows
-        own = kept[rows]
-        counted = np.concatenate([[0], np.cumsum(own)])
-        counts = np.diff(counted[ends])
-        shared = np.repeat(_common(counts), np.diff(ends)) & own
+        rows = held.columns.rows
+        shared = np.repeat(common, np.diff(held.columns.starts)) & kept[rows]
         found = np.bincount(rows[shared], minlength=known.n_rows)
     else:
-        own = np.repeat(kept, np.diff(held.indptr))
-        counts = np.bincount(held.indices[own], minlength=known.n_features)
-        ends = np.concatenate([[0], np.cumsum(_common(counts)[held.indices])])
+        ends = np.concatenate([[0], np.cumsum(common[held.indices])])
         found = np.diff(ends[held.indptr])
     return kept & (found == 0)
 

@@ -96,6 +96,8 @@ class Options:
     ----------
     standardised : bool
         Whether features are standardised columns rather than rows of length 1.
+    unit_rows : bool
+        Whether each row is scaled to length 1.
     device : "cpu" or "cuda"
     encoder : Pretrained or None
         A text encoder to be fine-tuned.
@@ -122,6 +124,7 @@ class Options:
     encoder: Pretrained | None = None
     encoder_epochs: int | None = None
     has_vectors: bool = False
+    unit_rows: bool = True
     keep: Keep | None = None
 
     def seed(self, stage: str) -> int:
