@@ -41,7 +41,8 @@ MEASUREMENTS = typer.Option(
     Path("benchmarks/measurements.toml"),
     "--measurements",
     metavar="FILE",
-    help="What scripts measure, in a checkout.",
+    help="A checkout's table of what its scripts measure.",
+    show_default=False,
 )
 
 
@@ -74,7 +75,7 @@ def run(
         [],
         "--only",
         metavar="WORD",
-        help="Only runs, and of all scripts, with this word in their name; several: with each.",
+        help="Only runs or scripts with this word in their name; several: with each.",
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
