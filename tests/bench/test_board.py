@@ -97,6 +97,17 @@ def test_a_method_and_a_data_set_of_ones_own_become_rows(folder: Path) -> None:
     assert result.ranking_hash()[:16] in page and "Most frequent" in page
 
 
+def test_a_second_command_adds_to_what_the_first_has_stored(folder: Path) -> None:
+    """docs/guide/board.md has a command for a method and one for a data set, under one name."""
+    for method in ("frequent.py", "knn", "knn"):
+        asked = ["bench", "run", "--method", method, "--data", "mine.toml", "--name", "mine"]
+        done = CliRunner().invoke(app, [*asked, "--results", "out", "-q"])
+        assert done.exit_code == 0, done.output
+    stored = json.loads((folder / "out" / "mine.json").read_text("utf-8"))
+    assert sorted(row["label"] for row in stored["rows"]) == ["Most frequent", "knn"]
+    assert stored["data"].keys() == {"mine.toml"} and stored["commits"]
+
+
 def test_mistakes_in_an_adapter_are_named(folder: Path) -> None:
     for source, said in (
         ("import nothing_of_this_name", "ModuleNotFoundError"),

@@ -23,7 +23,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -160,6 +160,9 @@ class Experiment:
     processes : bool
         Each run has a process of its own. Without, all share one: quicker to start, but peak memory
         means nothing and a crash ends everything. For trying out.
+    grows : bool
+        Rows of its summary stay when they are not planned any more: methods or data of one's own,
+        given by several commands.
     """
 
     name: str
@@ -167,6 +170,7 @@ class Experiment:
     planned: tuple[Planned, ...]
     warm_up: bool = True
     processes: bool = True
+    grows: bool = False
 
     @property
     def runs(self) -> list[Run]:
@@ -230,9 +234,8 @@ def read_experiment(path: Path) -> Experiment:
 def own_experiment(name: str, methods: Sequence[str], data: Sequence[str]) -> Experiment:
     """Every method on every data set, by names and by files of one's own."""
     block = {"methods": list(methods), "datasets": list(data), "splits": "all"}
-    return _experiment(
-        {"name": name, "description": "methods or data of one's own", "runs": [block]}
-    )
+    table = {"name": name, "description": "methods or data of one's own", "runs": [block]}
+    return replace(_experiment(table), grows=True)
 
 
 def _experiment(table: dict[str, Any]) -> Experiment:

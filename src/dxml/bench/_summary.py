@@ -162,7 +162,8 @@ def write_summary(experiment: Experiment, store: Store) -> Path:
     path = store.root / f"{experiment.name}.json"
     summary = summarise(experiment, store)
     if path.is_file():
-        summary = _with_kept(summary, json.loads(path.read_text("utf-8")))
+        before = json.loads(path.read_text("utf-8"))
+        summary = _with_kept(summary, before, unplanned=experiment.grows)
     lines = [f" {json.dumps(key)}: {_lines(value)}" for key, value in summary.items()]
     replace_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
@@ -171,21 +172,25 @@ def write_summary(experiment: Experiment, store: Store) -> Path:
 _KEY = ("dataset", "part", "label", "method", "parameters", "study")
 
 
-def _with_kept(summary: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+def _with_kept(summary: dict[str, Any], before: dict[str, Any], unplanned: bool) -> dict[str, Any]:
     """Rows of the summary before stay where their runs are not all stored here.
 
     Raw rankings are large and stay on the machine that made them, so a summary has rows of
-    several machines. A row is replaced as a whole, by one of as many runs or of all.
+    several machines. A row is replaced as a whole, by one of as many runs or of all. Rows that are
+    not planned now stay with `unplanned` alone.
     """
     if before.get("format") != FORMAT:
         return summary
     known = {json.dumps([row[key] for key in _KEY]): row for row in before["rows"]}
     rows, kept = [], 0
     for row in summary["rows"]:
-        old = known.get(json.dumps([row[key] for key in _KEY]))
+        old = known.pop(json.dumps([row[key] for key in _KEY]), None)
         stays = old is not None and row["runs"] < min(old["runs"], row["planned"])
         rows.append({**old, "planned": row["planned"]} if old is not None and stays else row)
         kept += stays
+    if unplanned:
+        rows += known.values()
+        kept += len(known)
     if not kept:
         return summary
     names = {**before["versions"], **summary["versions"]}
