@@ -228,3 +228,11 @@ def test_failures_stand_last() -> None:
         "failed   a: x",
         "         y",
     ]
+
+
+def test_a_method_of_ones_own_takes_no_name_of_the_table(checkout: Path) -> None:
+    asked = ["run", "--method", "knn", "--data", "bibtex", "--name", "good"]
+    said = CliRunner().invoke(app, asked)
+    assert isinstance(said.exception, ParameterError)
+    assert "--name good would replace what good measured" in str(said.exception)
+    assert not any((checkout / "benchmarks" / "results").iterdir())

@@ -109,6 +109,8 @@ def run(
     several: list[Experiment] = []
     measured: list[Measurement] = []
     if experiment is None and method and data:
+        if name in table:
+            raise ParameterError(f"--name {name} would replace what {name} measured: say another.")
         several = [own_experiment(name, method, data)]
     elif experiment is None or method or data:
         raise ParameterError("give an experiment, or --method and --data.")
