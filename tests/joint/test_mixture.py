@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays
+from dxml.joint import Joint
 from dxml.joint import _mixture as module
 from dxml.joint._calibration import logistic_line
 from dxml.joint._mixture import (
@@ -180,8 +181,9 @@ def test_pairs_are_matched_with_the_truth() -> None:
     assert sorted(module._shown(pairs, mixed, 7).tolist()) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("case", ["few right", "none", "all right"])
+@pytest.mark.parametrize("case", ["few right", "none", "all right", "all wrong"])
 def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
+    """What they come to as probabilities, held-out points say nevertheless, if there are any."""
     n = 0 if case == "none" else 50
     right = np.full((n, 3), case == "all right")
     if case == "few right":
@@ -193,8 +195,20 @@ def test_with_nothing_to_fit_the_defaults_hold(case: str) -> None:
         assert {name: weights.tolist() for name, weights in found.weights.items()} == defaults
         assert found.bias == -1
     z = np.float32([-3, 0.1, 4])
-    if case != "few right":
+    if case == "none":
         np.testing.assert_allclose(mixture.probability(z), logistic(z), atol=0.01)
+    if case.startswith("all"):
+        first = mixture.ranked(np.full((1, 3), 4.0, np.float32))
+        assert (first > 0.98).all() if case == "all right" else (first < 0.1).all()
+
+
+def test_labels_that_were_never_right_on_held_out_points_are_not_likely() -> None:
+    """Forty points with a label each that no other has, and new points with others again."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix((rng.random((80, 60)) < 0.15).astype(np.float32))
+    Y = sp.csr_matrix(np.eye(80, dtype=bool))
+    likely = Joint(device="cpu").fit(X[:40], Y[:40]).predict_topk(X[40:], 3).scores
+    assert 0 < likely.min() and likely.max() < 0.05
 
 
 @pytest.mark.parametrize("top", [True, False], ids=["right", "wrong"])

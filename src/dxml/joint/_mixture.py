@@ -230,7 +230,7 @@ def fit_mixture(
     right = _is_right(pairs, truth)
     known = np.ones(len(right), dtype=bool) if known is None else known
     default = default_mixture({name: opinions[name] for name in said})
-    if not right[known].any() or right[known].all():
+    if not known.any():
         return default
     least = np.concatenate(
         [[opinions[name].least_spread] + [0.0] * (sizes[name] - 1) for name in sorted(said)]
@@ -254,7 +254,7 @@ def fit_mixture(
             found = replace(default, weights=_by_name(weights, sizes), bias=bias)
         return found, found.mix(said)
 
-    if right[known].sum() >= LEAST_POSITIVE:
+    if right[known].sum() >= LEAST_POSITIVE and not right[known].all():
         mixture, mixed, seen, settled = weigh_in_rounds(weighed, near_the_top, mixed, right, known)
         if few:
             mixed = _out_of_fold(weigh, matrix, right, pairs, seen, least, mixed)
