@@ -180,7 +180,9 @@ def encoder_seeds() -> list[Parts]:
 
 def table_of(encoding: str) -> bytes:
     """A table of texts whose labels need more than ASCII."""
-    return 'id,text,labels\n1,"h\u00f4tel, fish",food;sea\n2,salt,food\n'.encode(encoding, "replace")
+    return 'id,text,labels\n1,"h\u00f4tel, fish",food;sea\n2,salt,food\n'.encode(
+        encoding, "replace"
+    )
 
 
 def _target(
