@@ -49,8 +49,7 @@ CALIBRATION = """\
 Scores of joint are meant as probabilities. ECE@1 / ECE@5 is how far they are off on average, in
 points, for the first label and for the first five; 0 is best. Beside it the method with the
 lowest ECE@1 and that with the lowest ECE@5 among all others whose scores lie between 0 and 1, but
-for the studies of one parameter. joint (GPU) is from before calibration by rank on Bibtex,
-Delicious and Mediamill."""
+for the studies of one parameter."""
 INTRODUCTION = """\
 P@1 / P@3 / P@5 in per cent, every method at its defaults: the mean of ten random splits, and
 Eurlex-4K's official split. In brackets the P@1 that the paper, or for Eurlex-4K the Extreme

@@ -208,3 +208,10 @@ def test_a_smaller_twin_says_how_small() -> None:
     assert tables.title_of("twin:amazon-670k") == "Amazon-670K, twin"
     assert tables.title_of("twin:amazon-670k,share=0.05") == "Amazon-670K, twin, share 0.05"
     assert tables.title_of("planted:made,n_samples=3") == "`planted:made,n_samples=3`"
+
+
+def test_a_study_of_several_methods_says_whose_a_line_is() -> None:
+    rows = [study("C", 0.3, p1, part="validation") for p1 in (40.0, 50.0)]
+    rows[1] |= {"method": "peer:pecos", "label": "PECOS (C=0.3)"}
+    page = render([summary(*rows)])
+    assert "| Bibtex, PECOS | validation | `0.3` | 50.00" in section(page, "## Effect of one parameter")

@@ -143,6 +143,24 @@ def test_the_interval_of_a_mean_by_hand() -> None:
     assert many.interval("absent") is None
 
 
+def test_failures_of_another_machine_stay(store: Store, put: Callable[..., Stored]) -> None:
+    """They say why a cell is empty, until the run is stored here."""
+    (knn,), (leml,) = runs(1), runs(1, "leml")
+    both = experiment(plan(knn), plan(leml))
+    put(knn, [[2]])
+    store.put(leml, failure("took longer than 2 s", "", Settings()), None)
+    path = write_summary(both, store)
+    shutil.rmtree(store.raw)
+    put(knn, [[2]])
+    write_summary(both, store)
+    told = {row.method: row for row in load_rows([json.loads(path.read_text("utf-8"))])}
+    assert told["leml"].why_not == "took longer than 2 s" and told["knn"].measured
+    put(leml, [[2]])
+    write_summary(both, store)
+    told = {row.method: row for row in load_rows([json.loads(path.read_text("utf-8"))])}
+    assert told["leml"].measured
+
+
 def test_rows_of_another_machine_stay(store: Store, put: Callable[..., Stored]) -> None:
     """Raw rankings of a summary may be gone; what is not run again keeps its row."""
     knn, leml = runs(2), runs(1, "leml")

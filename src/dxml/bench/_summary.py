@@ -185,7 +185,7 @@ def _with_kept(summary: dict[str, Any], before: dict[str, Any], unplanned: bool)
     rows, kept = [], 0
     for row in summary["rows"]:
         old = known.pop(json.dumps([row[key] for key in _KEY]), None)
-        stays = old is not None and row["runs"] < min(old["runs"], row["planned"])
+        stays = old is not None and _knows_more(old, row)
         rows.append({**old, "planned": row["planned"]} if old is not None and stays else row)
         kept += stays
     if unplanned:
@@ -207,6 +207,13 @@ def _with_kept(summary: dict[str, Any], before: dict[str, Any], unplanned: bool)
         "commits": _commits(rows, [*before["commits"], *summary["commits"]]),
         "dates": sorted({dates[0], dates[-1]}) if dates else [],
     }
+
+
+def _knows_more(old: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether a row before has more runs, or a failure where nothing is stored here."""
+    if row["runs"] < min(old["runs"], row["planned"]):
+        return True
+    return bool(old["failed"]) and not row["runs"] and not row["failed"]
 
 
 def _commits(rows: list[dict[str, Any]], known: list[str]) -> list[str]:

@@ -376,28 +376,29 @@ def bands(rows: Sequence[Row], dataset: str) -> str:
 
 
 def studies(rows: Sequence[Row], study: str) -> str:
-    """The effect of one parameter: a line for each value on each data set."""
+    """The effect of one parameter: a line for each value on each data set, and for each method."""
     lines = []
-    for row in rows:
-        if row.study == study:
-            value = str(row.parameters.get(study, "default"))
-            cells = [
-                md.with_deviation(row.mean(f"P@{k}"), row.deviation(f"P@{k}"))
-                if row.measured
-                else f"{md.MISSING} ({row.why_not})"
-                for k in KS
+    mine = [row for row in rows if row.study == study]
+    several = len({row.method for row in mine}) > 1
+    for row in mine:
+        cells = [
+            md.with_deviation(row.mean(f"P@{k}"), row.deviation(f"P@{k}"))
+            if row.measured
+            else f"{md.MISSING} ({row.why_not})"
+            for k in KS
+        ]
+        method = f", {name_of(row).partition(' (')[0]}" if several else ""
+        lines.append(
+            [
+                title_of(row.dataset) + method,
+                row.part,
+                f"`{row.parameters.get(study, 'default')}`",
+                *cells,
+                str(row.runs) if row.measured else md.MISSING,
+                md.number(row.second("train")),
+                equipment(row) if row.measured else md.MISSING,
             ]
-            lines.append(
-                [
-                    title_of(row.dataset),
-                    row.part,
-                    f"`{value}`",
-                    *cells,
-                    str(row.runs) if row.measured else md.MISSING,
-                    md.number(row.second("train")),
-                    equipment(row) if row.measured else md.MISSING,
-                ]
-            )
+        )
     header = ["data", "scored on", study, *(f"P@{k}" for k in KS), "runs", "train s", "where"]
     return md.table(header, lines, left=3)
 
