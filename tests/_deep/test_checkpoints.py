@@ -165,6 +165,19 @@ def test_published_weights_in_16_bits_are_opened_in_32(
         assert np.allclose(value, exact[name], atol=1e-3)
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(
+    encoder_folder: Path, tmp_path: Path, bad: float
+) -> None:
+    model = AutoModel.from_pretrained(encoder_folder)
+    with torch.no_grad():
+        next(iter(model.parameters()))[3, 0] = bad
+    model.save_pretrained(tmp_path)
+    shutil.copy(encoder_folder / "tokenizer.json", tmp_path)
+    with pytest.raises(ParameterError, match=r"weights \S+ are not all finite numbers"):
+        open_pretrained(tmp_path)
+
+
 def test_where_the_weights_lay_is_not_stored(encoder_folder: Path) -> None:
     assert str(encoder_folder) not in json.dumps(open_pretrained(encoder_folder).config)
 

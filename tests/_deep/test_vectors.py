@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,18 @@ def test_what_is_no_static_table_is_left_to_others(encoder_folder: Path) -> None
     assert find_static(str(encoder_folder), 32) is None
     assert find_static("no-package-of-this-name", 32) is None
     assert isinstance(find_vectors(str(encoder_folder), 32), FrozenVectors)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
+def test_word_vectors_that_are_no_numbers_are_refused(
+    folder: Path, tmp_path: Path, bad: float
+) -> None:
+    table = table_of(folder)
+    table[2, 1] = bad
+    save_file({"embeddings": table}, tmp_path / "model.safetensors")
+    shutil.copy(folder / "tokenizer.json", tmp_path)
+    with pytest.raises(ParameterError, match="word vectors that are not all numbers up to 65504"):
+        find_static(str(tmp_path), 16)
 
 
 def test_vectors_without_a_tokenizer_that_fits(folder: Path, tmp_path: Path) -> None:

@@ -214,4 +214,6 @@ def test_a_study_of_several_methods_says_whose_a_line_is() -> None:
     rows = [study("C", 0.3, p1, part="validation") for p1 in (40.0, 50.0)]
     rows[1] |= {"method": "peer:pecos", "label": "PECOS (C=0.3)"}
     page = render([summary(*rows)])
-    assert "| Bibtex, PECOS | validation | `0.3` | 50.00" in section(page, "## Effect of one parameter")
+    assert "| Bibtex, PECOS | validation | `0.3` | 50.00" in section(
+        page, "## Effect of one parameter"
+    )

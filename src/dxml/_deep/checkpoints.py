@@ -107,6 +107,7 @@ def _opened(folder: Path, max_length: int) -> Pretrained:
     _check_size(folder, config)
     with _quietly(package):
         transformer = _open_model(package, folder)
+    _check_weights(folder, transformer)
     longest = min(max_length, _longest(folder, config, transformer))
     reader = Reader(_tokenizer_json(package, folder), longest)
     described = json.loads(config.to_json_string(False))
@@ -128,6 +129,15 @@ def _check_size(folder: Path, config: Any) -> None:
         f"({', '.join(f'{name} {size}' for name, size in zip(named, sizes, strict=True))}). "
         "Get it again."
     )
+
+
+def _check_weights(folder: Path, transformer: torch.nn.Module) -> None:
+    """Refuse weights that are NaN or infinite: every text would get such numbers."""
+    for name, weights in transformer.named_parameters():
+        if not bool(weights.isfinite().all()):
+            raise ParameterError(
+                f"{folder}: the encoder's weights {name} are not all finite numbers. Get it again."
+            )
 
 
 def build(config: dict[str, Any]) -> torch.nn.Module:

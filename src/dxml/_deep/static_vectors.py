@@ -118,8 +118,20 @@ def find_static(name: str, max_length: int) -> StaticVectors | None:
             arrays = map_tensors(file, path)
         table = next((arrays[each] for each in TABLES if each in arrays), None)
         if table is not None and len(arrays) == 1:
-            return _opened(np.array(table, dtype=np.float16), path, files, max_length)
+            return _opened(_halves(table, path), path, files, max_length)
     return None
+
+
+def _halves(table: npt.NDArray[Any], path: Path) -> npt.NDArray[np.float16]:
+    """The table as it is kept."""
+    with np.errstate(over="ignore"):
+        halves = np.array(table, dtype=np.float16)
+    if not np.isfinite(halves).all():
+        raise ParameterError(
+            f"{path}: word vectors that are not all numbers up to {np.finfo(np.float16).max:.0f}. "
+            "Get the vectors again."
+        )
+    return halves
 
 
 def _opened(
