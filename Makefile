@@ -64,6 +64,9 @@ soak-short: $(READY)  ## the short form, about half a minute
 steady: $(READY)  ## 10,000 requests a minute for ten minutes, with one worker and with four
 	$(BIN)/python benchmarks/steady.py
 
+steady-short: $(READY)  ## the short form, some seconds: errors only
+	$(BIN)/python benchmarks/steady.py --short
+
 schema: $(READY)  ## requests made by schemathesis from the service's OpenAPI description: minutes
 	$(BIN)/python -m tests.fuzz.routes
 
