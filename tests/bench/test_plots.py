@@ -71,3 +71,26 @@ def test_curves_of_time_are_drawn_where_there_are_studies_of_it(tmp_path: Path) 
     written = plots.draw([Row("e", values) for values in rows], tmp_path)
     svg = (tmp_path / "time-curves.svg").read_text("utf-8")
     assert tmp_path / "time-curves.png" in written and "training time" in svg
+
+
+def test_a_study_is_drawn_from_two_values_on_and_fewer_splits_are_hollow() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [study("window", n, 50.0 + n, part="validation") for n in (1, 2)]
+    rows += [study("n_probe", 4, 50.0, part="validation")]
+    rows[1] |= {"runs": 1}
+    rows[0] |= {"runs": 4}
+    (sweeps,) = [
+        figure
+        for figure in plots.figures([Row("e", values) for values in rows])
+        if figure.name == "sweeps"
+    ]
+    canvas = sweeps.paint(plt)
+    (axis,) = [axis for axis in canvas.axes if axis.get_visible()]
+    assert axis.get_title() == "window"
+    hollow = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
+    assert [list(line.get_xdata()) for line in hollow] == [[2]]
+    plt.close(canvas)

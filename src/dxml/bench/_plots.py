@@ -281,7 +281,8 @@ def _band_panel(axis: Any, rows: Sequence[Row]) -> None:
 
 
 def _sweeps(rows: Sequence[Row]) -> list[Figure]:
-    present = [s for s in STUDIES if any(row.study == s and row.measured for row in rows)]
+    tried = {s: [row for row in rows if row.study == s and row.measured] for s in STUDIES}
+    present = [s for s in STUDIES if len({row.parameters.get(s) for row in tried[s]}) > 1]
     if not present:
         return []
 
@@ -301,7 +302,10 @@ def _sweeps(rows: Sequence[Row]) -> list[Figure]:
         heading(canvas, "Effect of one parameter of DXML, the others fixed")
         return canvas
 
-    caption = f"Effect of one parameter at a time, the others fixed. {WHISKERS}"
+    caption = (
+        f"Effect of one parameter at a time, the others fixed. {WHISKERS} Hollow points have fewer "
+        "splits than others of their panel, and do not compare with them."
+    )
     return [Figure("sweeps", caption, paint)]
 
 
@@ -322,6 +326,16 @@ def _curve(axis: Any, rows: Sequence[Row], study: str, i: int) -> None:
         color=COLOURS[i % len(COLOURS)],
         marker=MARKERS[i % len(MARKERS)],
         capsize=2,
+    )
+    fewer = [row for row in rows if row.runs < max(each.runs for each in rows)]
+    axis.plot(
+        [row.parameters[study] for row in fewer],
+        [row.mean("P@1") for row in fewer],
+        linestyle="",
+        marker=MARKERS[i % len(MARKERS)],
+        color=COLOURS[i % len(COLOURS)],
+        markerfacecolor="white",
+        zorder=3,
     )
     if min(values) > 0 and max(values) / min(values) >= 8:
         axis.set_xscale("log", base=2)
