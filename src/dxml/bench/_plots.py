@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dxml.bench._published import TITLES
 from dxml.bench._scoring import KS
 from dxml.bench._summary import Row
-from dxml.bench._tables import find, name_of
+from dxml.bench._tables import find, name_of, title_of
 from dxml.metrics._bands import BANDS
 from dxml.plots._style import (
     COLOURS,
@@ -97,10 +96,8 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def _title(dataset: str) -> str:
-    kind, generated, rest = dataset.partition(":")
-    if generated:
-        return f"twin of {rest.partition(',')[0]}" if kind == "twin" else f"{kind} data"
-    return TITLES.get(dataset, dataset)
+    kind, generated, _ = dataset.partition(":")
+    return f"{kind} data" if generated and kind != "twin" else title_of(dataset)
 
 
 def _slug(text: str) -> str:
