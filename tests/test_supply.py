@@ -85,6 +85,6 @@ def test_a_run_of_the_suite_is_stored(tmp_path: Path) -> None:
         store(output, which, counted(report), "numpy==1.26.0\nother==2\n", about)
     runs = json.loads(output.read_text("utf-8"))
     assert [run["which"] for run in runs] == ["oldest", "newest"]
-    assert runs[0]["command"].startswith("python tests/versions.py ") and runs[0]["threads"] == 2
+    assert runs[0]["command"].startswith("python tests/versions.py") and runs[0]["threads"] == 2
     assert runs[0]["commit"] and runs[0]["machine"] and runs[0]["seed"] is None
     assert runs[0]["passed"] == 5 and runs[0]["versions"] == {"numpy": "1.26.0"}
