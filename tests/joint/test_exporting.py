@@ -15,6 +15,7 @@ import pytest
 from dxml.data import Dataset
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
+from dxml.joint import _exporting as exporting
 from dxml.joint._exporting import export_onnx
 
 
@@ -33,6 +34,12 @@ def test_the_linear_head(small: tuple[Dataset, Dataset], tmp_path: Path) -> None
     expected = part.head.all_scores(rows)  # type: ignore[attr-defined]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found + 1).max() > 0.5, "and it says something"
+    weights = np.diff(part.head.weights.indptr)  # type: ignore[attr-defined]
+    assert weights.max() > exporting.GROUP**2, "sums of sums were needed"
+    kinds = {node.op_type for node in onnx.load(path).graph.node}
+    assert kinds == {"Gather", "Mul", "Reshape", "ReduceSum", "Add"}, "nothing is scattered"
+    again = [session.run(None, {"features": rows.toarray()})[0] for _ in range(20)]
+    assert all(np.array_equal(each, found) for each in again)
 
 
 def test_what_cannot_be_exported_is_said(

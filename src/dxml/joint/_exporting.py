@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from dxml._core.files import replacing
 from dxml.exceptions import ParameterError, advise
@@ -32,6 +34,7 @@ from dxml.joint.parts._linear import LinearPart
 __all__ = ["export_onnx"]
 
 OPSET = 18
+GROUP = 8  # products, or sums of them, that are added up at a time
 IR = 10  # of the file; older runtimes read up to theirs
 
 
@@ -77,36 +80,44 @@ def _needed(package: str) -> Any:
 
 
 def _linear_graph(onnx: Any, part: Any) -> Any:
-    """Products of gathered features and weights, added up by label."""
+    """Products of gathered features and weights, added up by label.
+
+    They are added up in groups of `GROUP`, then the sums of groups in groups, until each label has
+    one. A graph that scatters all products to their labels adds some of them at once where the
+    runtime has several threads, and loses one now and then.
+    """
     assert isinstance(part, LinearPart)
-    weights = part.head.weights.tocoo()
+    weights = sp.csr_matrix(part.head.weights, copy=True)
+    weights.eliminate_zeros()
     n_labels, n_features = weights.shape
-    kept = weights.data != 0
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
-    constants = {
-        "columns": weights.col[kept].astype(np.int64),
-        "labels": weights.row[kept].astype(np.int64)[:, None],
-        "weights": weights.data[kept].astype(np.float32),
-        "n_labels": np.array([n_labels], dtype=np.int64),
-        "first": np.array([0], dtype=np.int64),
-        "second": np.array([1], dtype=np.int64),
-        "offset": np.array(-1, dtype=np.float32),
-    }
-    fill = helper.make_tensor("zero", float32, [1], [0.0])
-    nodes = [
-        helper.make_node("Gather", ["features", "columns"], ["gathered"], axis=1),
-        helper.make_node("Mul", ["gathered", "weights"], ["products"]),
-        helper.make_node("Transpose", ["products"], ["by_weight"], perm=[1, 0]),
-        helper.make_node("Shape", ["features"], ["shape"]),
-        helper.make_node("Slice", ["shape", "first", "second"], ["n"]),
-        helper.make_node("Concat", ["n_labels", "n"], ["sizes"], axis=0),
-        helper.make_node("ConstantOfShape", ["sizes"], ["zeros"], value=fill),
-        helper.make_node(
-            "ScatterND", ["zeros", "labels", "by_weight"], ["by_label"], reduction="add"
-        ),
-        helper.make_node("Transpose", ["by_label"], ["sums"], perm=[1, 0]),
-        helper.make_node("Add", ["sums", "offset"], ["scores"]),
-    ]
+    constants = {"last": np.array([2], dtype=np.int64), "offset": np.array(-1, dtype=np.float32)}
+    nodes, before = [], "features"
+    columns, values = weights.indices.astype(np.int64), weights.data.astype(np.float32)
+    counts, level = np.diff(weights.indptr), 0
+    while True:
+        groups = np.maximum(-(-counts // GROUP), 1)
+        starts = GROUP * np.concatenate([[0], np.cumsum(groups)[:-1]])
+        places = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(len(columns))
+        size = GROUP * int(groups.sum())
+        constants |= {
+            f"columns{level}": _filled(size, places, columns),
+            f"weights{level}": _filled(size, places, values),
+            f"shape{level}": np.array([0, size // GROUP, GROUP], dtype=np.int64),
+        }
+        nodes += [
+            helper.make_node("Gather", [before, f"columns{level}"], [f"gathered{level}"], axis=1),
+            helper.make_node("Mul", [f"gathered{level}", f"weights{level}"], [f"products{level}"]),
+            helper.make_node("Reshape", [f"products{level}", f"shape{level}"], [f"groups{level}"]),
+            helper.make_node("ReduceSum", [f"groups{level}", "last"], [f"sums{level}"], keepdims=0),
+        ]
+        before = f"sums{level}"
+        if (groups == 1).all():
+            break
+        columns = np.arange(size // GROUP, dtype=np.int64)
+        values = np.ones(size // GROUP, dtype=np.float32)
+        counts, level = groups, level + 1
+    nodes.append(helper.make_node("Add", [before, "offset"], ["scores"]))
     graph = helper.make_graph(
         nodes,
         "linear head",
@@ -118,6 +129,13 @@ def _linear_graph(onnx: Any, part: Any) -> Any:
     made = helper.make_model(graph, opset_imports=[opset], producer_name="dxml", ir_version=IR)
     onnx.checker.check_model(made)
     return made
+
+
+def _filled(size: int, places: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values at their places, and 0 elsewhere."""
+    found = np.zeros(size, dtype=values.dtype)
+    found[places] = values
+    return found
 
 
 def _deep_graph(onnx: Any, part: Any) -> Any:
