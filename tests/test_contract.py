@@ -215,7 +215,7 @@ from dxml import DXML, Joint, make_planted
 data = make_planted(900, 300, 20, labels_per_point=2, features_per_point=20, random_state=1)
 models = {
     "dxml": DXML(device="cpu", epochs=10, walks_per_label=10, dim=32, hidden=64),
-    "nearest": Joint(device="cpu", candidates="nearest", epochs=2),
+    "nearest": Joint(device="cpu", candidates="nearest", width=0),
     "kernel": Joint(device="cpu"),
     "wide": Joint(device="cpu", width=256, epochs=5),
 }
