@@ -232,6 +232,7 @@ def test_a_model_on_a_gpu_is_also_timed_on_a_cpu(
     run_experiment(experiment(plan(run)), store, QUICK)
     stored = store.get(run)
     assert stored is not None and "predict_cpu" not in stored.record["seconds"]
+    assert stored.record["stages"]["load"] > 0  # it predicted with a model that was opened again
     monkeypatch.setattr(worker, "resolve_device", lambda device: "cuda")
     run_experiment(experiment(plan(run)), store, QUICK, rerun=True)
     stored = store.get(run)
