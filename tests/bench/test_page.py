@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dxml.bench._published import load_published
 from dxml.bench._report import write_report
 
 ROOT = Path(__file__).parents[2]
@@ -73,58 +72,3 @@ def test_stored_summaries_are_small_and_name_nobodys_folders() -> None:
         stored = json.loads(text)  # an experiment of `dxml bench`, or runs of a script
         assert isinstance(stored, list) or stored.get("experiment", path.stem) == path.stem
         assert not re.search(r"/(home|root|tmp|usr|var)/", text)
-
-
-def test_numbers_in_the_notes_are_those_of_stored_rows() -> None:
-    """P@1 / P@3 / P@5 and ECE@1 / ECE@5, wherever the notes on the joint method write them."""
-    triples, pairs = set(), set()
-    for path in RESULTS.glob("*.json"):
-        summary = json.loads(path.read_text("utf-8"))
-        for row in summary["rows"] if "experiment" in summary else ():
-            mean = {name: value["mean"] for name, value in row["scores"].items() if value}
-            if mean:
-                triples.add(" / ".join(f"{mean[f'P@{k}']:.1f}" for k in (1, 3, 5)))
-            if "ECE@1" in mean:
-                pairs.add(f"{mean['ECE@1']:.2f} / {mean['ECE@5']:.2f}")
-    notes = " ".join((RESULTS / "notes.md").read_text("utf-8").split("## The joint")[1].split())
-    quoted = re.findall(r"\d+\.\d+(?: / \d+\.\d+)+", notes)
-    assert len(quoted) >= 10
-    assert [one for one in quoted if one not in triples | pairs] == []
-
-
-def test_no_other_method_is_ahead_of_joint_where_the_notes_say_so() -> None:
-    """On the machine with a GPU; measured, or published in the paper or the repository."""
-    ours, others = {}, []
-    for path in RESULTS.glob("*.json"):
-        summary = json.loads(path.read_text("utf-8"))
-        for row in summary["rows"] if "experiment" in summary else ():
-            if row["scores"] and row["part"] == "test" and ":" not in row["dataset"]:
-                scores = [row["scores"][f"P@{k}"]["mean"] for k in (1, 3, 5)]
-                if row["method"] != "joint":
-                    others.append((row["dataset"], scores))
-                elif row["label"] == "joint":
-                    ours[row["dataset"]] = scores
-    assert len(ours) == 6
-    published = load_published()
-    others += [
-        (data, values["P"])
-        for (_, data, _), values in published.scores.items()
-        if data in ours and "P" in values
-    ]
-    for data, scores in others:
-        ahead = zip(scores, ours[data], strict=True)
-        assert all(other < mine for other, mine in ahead), (data, scores)
-    notes = " ".join((RESULTS / "notes.md").read_text("utf-8").split())
-    assert "ahead of every other method of this page, measured or published" in notes
-
-
-def test_contrastive_and_triplet_losses_are_where_the_notes_say() -> None:
-    rows = json.loads((RESULTS / "ablation.json").read_text("utf-8"))["rows"]
-    by_loss = {
-        row["parameters"]["loss"]: [row["scores"][f"P@{k}"]["mean"] for k in (1, 5)]
-        for row in rows
-        if row["study"] == "loss"
-    }
-    first, fifth = by_loss["smooth_l1"]
-    for name in ("contrastive", "triplet"):
-        assert by_loss[name][0] < first and fifth < by_loss[name][1] < fifth + 0.6

@@ -11,6 +11,7 @@ from dxml.bench import _plots as plots
 from dxml.bench import _tables as tables
 from dxml.bench._board import write_board
 from dxml.bench._published import LARGE, SMALL, Published, load_published
+from dxml.bench._quotes import fill_in
 from dxml.bench._scoring import KS
 from dxml.bench._summary import Row, load_rows, load_summaries
 
@@ -69,7 +70,7 @@ def render(summaries: list[dict[str, Any]], notes: str = "") -> str:
         "# Benchmarks",
         "<!-- Made by `dxml bench report` from benchmarks/results: do not edit by hand. -->",
         _how_to_read(summaries, machines),
-        notes.strip(),
+        fill_in(notes.strip(), rows, published),
         _headline(rows, published),
         *_paper_tables(rows, data, published, machines),
         *_ablation(rows, published, pictures),
