@@ -20,6 +20,7 @@ SCRIPTS = (
     "cluster_plan",
     "memory",
     "growth",
+    "incremental",
     "contents_page",
     "annif_beside",
     "reliability",

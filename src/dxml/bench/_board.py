@@ -19,11 +19,12 @@ __all__ = ["BOARD", "SCRIPT", "render_board", "write_board"]
 BOARD, SCRIPT = "board.md", "board.js"
 MISSING = "–"
 NOTE = "<!-- Made by `dxml bench report` from benchmarks/results: do not edit by hand. -->"
-ABOUT = """Every stored result, one row for each data set, method and setting: means over splits
-and seeds, in per cent where no unit is said. *head*, *torso* and *tail* are the shares of the
-occurrences of frequent, middling and rare labels that are in the first five places. Compare seconds
-only where machine, threads and device are the same. *rankings* are the first 16 digits of the
-SHA-256 of the raw rankings, one for each run; rows from before they were kept have none.
+ABOUT = """Every stored result of an experiment, one row for each data set, method and setting:
+means over splits and seeds, in per cent where no unit is said. *head*, *torso* and *tail* are the
+shares of the occurrences of frequent, middling and rare labels that are in the first five places.
+Compare seconds only where machine, threads and device are the same. *rankings* are the first 16
+digits of the SHA-256 of the raw rankings, one for each run; rows from before they were kept have
+none.
 [A method or a data set of your own](guide/board.md) joins by one file. On the site, the table can
 be filtered and sorted."""
 
