@@ -21,6 +21,7 @@ SCRIPTS = (
     "memory",
     "growth",
     "incremental",
+    "promises",
     "contents_page",
     "annif_beside",
     "reliability",
