@@ -249,7 +249,8 @@ def _calibration(rows: Sequence[Row]) -> list[str]:
 
 
 def _errors(row: Row) -> str:
-    return f"{_at(row, 'ECE@1'):.1f} / {_at(row, 'ECE@5'):.1f}"
+    few = f" ({row.runs} of {row.planned} splits)" if row.runs < row.planned else ""
+    return f"{_at(row, 'ECE@1'):.1f} / {_at(row, 'ECE@5'):.1f}{few}"
 
 
 def _paper(rows: Sequence[Row]) -> list[str]:
