@@ -166,7 +166,7 @@ def test_classifiers_are_linear_heads_with_a_bias(data: Dataset) -> None:
     shape = grown(data)
     tree = fit_tree(data.X, data.Y, shape, max_iter=4, seed=9)
     ones = np.ones((data.X.shape[0], 1), np.float32)
-    head, duals = fit_linear(
+    head, _ = fit_linear(
         sp.csr_matrix(sp.hstack([data.X, ones]), dtype=np.float32),
         tree_signs(data.Y, shape),
         max_iter=4,
@@ -176,7 +176,6 @@ def test_classifiers_are_linear_heads_with_a_bias(data: Dataset) -> None:
     expected = head.weights.toarray()
     assert np.array_equal(tree.weights.toarray(), expected[:, :-1])
     assert np.array_equal(tree.biases, expected[:, -1] - 1)
-    assert tree.duals is not None and np.array_equal(tree.duals, duals)
 
 
 def test_a_tree_finds_the_labels_of_other_points(data: Dataset) -> None:
@@ -187,13 +186,16 @@ def test_a_tree_finds_the_labels_of_other_points(data: Dataset) -> None:
     assert test.Y.toarray()[np.arange(60), first].mean() > 0.6
 
 
-def test_points_held_out_teach_nothing_and_a_fit_goes_on(data: Dataset) -> None:
-    shape, rows = grown(data), np.arange(300) < 240
-    trial = fit_tree(data.X, data.Y, shape, rows=rows)
-    assert trial.duals is not None
-    of_point = tree_signs(data.Y, shape).indices
-    assert not trial.duals[of_point >= 240].any() and trial.duals[of_point < 240].any()
-    before = trial.duals.copy()
-    whole = fit_tree(data.X, data.Y, shape, duals=trial.duals)
-    assert np.array_equal(trial.duals, before)
-    assert whole.duals is not None and whole.duals[of_point >= 240].any()
+def test_points_without_a_label_teach_nothing(data: Dataset) -> None:
+    """Neither where labels belong, nor the classifiers."""
+    fewer = data.Y.copy().tolil()
+    fewer[240:] = False
+    Y, own = sp.csr_matrix(fewer), data.take(np.arange(240))
+    shape, alone = (
+        grow_tree(X, labels, np.random.default_rng(1))
+        for X, labels in ((data.X, Y), (own.X, own.Y))
+    )
+    assert np.array_equal(shape.parents, alone.parents)
+    assert np.array_equal(shape.leaves, alone.leaves)
+    with_them, without = fit_tree(data.X, Y, shape), fit_tree(own.X, own.Y, alone)
+    assert np.array_equal(with_them.weights.toarray(), without.weights.toarray())

@@ -229,10 +229,28 @@ def test_a_fit_does_not_change_the_part_it_goes_on_from(
     assert name != "linear" or before["duals"]
 
 
+def test_trees_of_a_trial_know_nothing_of_the_points_held_out(
+    small: tuple[Dataset, Dataset],
+) -> None:
+    """Other labels of theirs change neither the trees nor their classifiers."""
+    X, Y = fit_scaler(small[0].X, "auto").transform(small[0].X), small[0].Y
+    options = Options(standardised=False, device="cpu", precision="float32", random_state=0)
+    rows = np.arange(X.shape[0]) >= 50
+    others = sp.csr_matrix(sp.vstack([Y[50:100], Y[50:]], format="csr"))
+    assert (others[:50] != Y[:50]).nnz > 0
+    found = [
+        TreesPart.fit(Task(Data(X, labels), options, rows), {"n_trees": 2}).state("float32")[1]
+        for labels in (Y, others)
+    ]
+    assert found[0].keys() == found[1].keys()
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+    whole = TreesPart.fit(Task(Data(X, Y), options), {"n_trees": 2}).state("float32")[1]
+    assert any(not np.array_equal(whole[name], found[0][name]) for name in whole)
+
+
 def test_trees_of_a_trial_are_gone_when_the_last_head_is_trained(
     small: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor do the trees of all points keep their multipliers, which no fit goes on from."""
     grown: list[tuple[bool, weakref.ref[Part]]] = []
     fit_trees, fit_head = TreesPart.fit, LinearPart.fit
     left: list[tuple[int, int]] = []
@@ -240,7 +258,6 @@ def test_trees_of_a_trial_are_gone_when_the_last_head_is_trained(
     def trees(task: Task, settings: Any, start: Part | None = None) -> TreesPart:
         part = fit_trees(task, settings, start)
         grown.append((task.rows is not None, weakref.ref(part)))
-        assert all((tree.duals is None) == (task.rows is None) for tree in part.trees)
         return part
 
     def head(task: Task, settings: Any, start: Part | None = None) -> LinearPart:

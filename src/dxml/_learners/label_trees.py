@@ -15,7 +15,7 @@ from where an earlier one ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -89,14 +89,11 @@ class LabelTree:
     weights : csr_matrix or Packed of shape (n_nodes + n_labels, n_features)
         Packed ones are scored as they are; those of the nodes are also held by feature.
     biases : float32 array of shape (n_nodes + n_labels,)
-    duals : float32 array or None
-        Multipliers where training ended, from which a fit to the same labels may go on.
     """
 
     shape: TreeShape
     weights: sp.csr_matrix | Packed
     biases: Floats
-    duals: Floats | None = field(default=None, repr=False)
 
     def scores(self, X: sp.csr_matrix, pairs: sp.csr_matrix, every_label: bool = False) -> Floats:
         """The score of each stored (point, label) of `pairs`, at most 0.
@@ -271,8 +268,6 @@ def fit_tree(
     shape: TreeShape,
     *,
     max_iter: int = 3,
-    rows: npt.NDArray[np.bool_] | None = None,
-    duals: Floats | None = None,
     seed: int = 0,
     stage: str = "label tree",
     progress: Progress = SILENT,
@@ -282,27 +277,24 @@ def fit_tree(
     Parameters
     ----------
     X, Y : csr_matrix of float32, csr_matrix of bool
+        Points without a label teach nothing.
     max_iter : int
         Passes over a classifier's points, at most.
-    rows, duals : arrays, optional
-        As in `dxml._learners.linear_training.fit_linear`.
     """
     ones = np.ones((X.shape[0], 1), dtype=np.float32)  # the bias is the weight of one more feature
-    head, ended = fit_linear(
+    head, _ = fit_linear(
         sp.csr_matrix(sp.hstack([X, ones]), dtype=np.float32),
         tree_signs(Y, shape),
         C=C,
         max_iter=max_iter,
         prune=PRUNE,
-        rows=rows,
-        duals=duals,
         seed=seed,
         stage=stage,
         progress=progress,
     )
     weights = head.weights
     biases = weights[:, X.shape[1]].toarray().ravel() + OFFSET
-    return LabelTree(shape, sp.csr_matrix(weights[:, : X.shape[1]]), biases, ended)
+    return LabelTree(shape, sp.csr_matrix(weights[:, : X.shape[1]]), biases)
 
 
 @compiled(parallel=True)  # added up in order: packed weights score as unpacked ones

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from dxml._core.arrays import Arrays, whole
 from dxml._core.packed import Packed, as_csr
 from dxml._core.precision import Precision, pack_sparse
+from dxml._core.sparse import plain_csr
 from dxml._learners.label_trees import LabelTree, fit_tree
 from dxml._learners.tree_shape import TreeShape, grow_tree
 from dxml.exceptions import ModelFormatError
@@ -41,6 +42,7 @@ from dxml.joint.parts.protocol import (
 __all__ = ["TreesPart"]
 
 MOST_NODES = 1 << 31
+TRIAL_PASSES, PASSES = 3, 6  # over a classifier's points: without those held out, and with all
 
 Floats = npt.NDArray[np.float32]
 
@@ -49,8 +51,8 @@ Floats = npt.NDArray[np.float32]
 class TreesPart(Part):
     """The mean score of several trees by `dxml._learners.label_trees`.
 
-    Which labels belong together is decided by all points, those held out among them. The
-    classifiers never see the points held out.
+    Neither the trees nor their classifiers see the points held out. A tree that was grown with them
+    would know where their labels belong, and be trusted too much for it.
 
     Attributes
     ----------
@@ -59,7 +61,6 @@ class TreesPart(Part):
 
     name: ClassVar[str] = "trees"
     opinion: ClassVar[Opinion] = Opinion(default_weight=0.5)
-    continues: ClassVar[bool] = True
     on_device: ClassVar[bool] = False
 
     trees: tuple[LabelTree, ...]
@@ -85,24 +86,21 @@ class TreesPart(Part):
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
-        before = start.trees if isinstance(start, TreesPart) else ()
-        X, Y, options = task.data.X, task.data.Y, task.options
+        options, X = task.options, task.data.X
+        Y = task.data.Y if task.rows is None else _of_rows(task.data.Y, task.rows)
         trees = []
         for number in range(settings["n_trees"]):
             rng = np.random.default_rng(options.seed(f"tree {number}"))
-            known = before[number] if before else None
             tree = fit_tree(
                 X,
                 Y,
-                grow_tree(X, Y, rng) if known is None else known.shape,
-                rows=task.rows,
-                duals=None if known is None else known.duals,
+                grow_tree(X, Y, rng),
+                max_iter=PASSES if task.rows is None else TRIAL_PASSES,
                 seed=options.seed(f"tree {number} classifiers"),
                 stage=f"label tree {number + 1}{task.note}",
                 progress=task.progress,
             )
-            # No fit goes on from one of all points, and its multipliers are larger than its weights
-            trees.append(replace(tree, duals=None) if task.rows is None else tree)
+            trees.append(tree)
         return cls(tuple(trees))
 
     @property
@@ -157,6 +155,13 @@ class TreesPart(Part):
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
         numbers = range(whole(config, "n_trees", 1))
         return cls(tuple(_restored(f"trees.{number}", arrays, known) for number in numbers))
+
+
+def _of_rows(Y: sp.csr_matrix, rows: npt.NDArray[np.bool_]) -> sp.csr_matrix:
+    """Y without the labels of the other rows: points without a label are in no node."""
+    kept = np.repeat(rows, np.diff(Y.indptr))
+    ends = np.concatenate([[0], np.cumsum(kept)])[Y.indptr].astype(Y.indptr.dtype)
+    return plain_csr(Y.data[kept], Y.indices[kept], ends, Y.shape)
 
 
 def _packed(name: str, weights: sp.csr_matrix | Packed, precision: Precision) -> Named:
