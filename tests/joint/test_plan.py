@@ -170,9 +170,22 @@ def test_small_sparse_data_have_a_linear_head_beside_what_can_be_afforded() -> N
 
 def test_small_dense_data_have_a_wide_layer_instead_of_a_linear_head() -> None:
     shape = 20_000, 120, 800
-    assert plan(*shape, dense=True) == of(True, width=512)  # 543: whole 256s
+    # 543 units are afforded: whole 256s. 3.5e12 / (6 · 512 units · 20,000 points · 920) = 61
+    assert plan(*shape, dense=True) == of(True, width=512, epochs=61)
     assert width(plan(*shape, dense=True, epochs=90)) == 256  # afforded: 150
     assert plan(*shape, dense=True, memory=1e6) == ALL
+
+
+def test_dense_features_are_trained_on_longer_by_a_cpu() -> None:
+    def epochs(n: int, device: str = "cpu", *, dense: bool = True, **more: Any) -> int:
+        return int(plan(n, 120, 100, device, dense=dense, **more).parts["wide"]["epochs"])
+
+    assert epochs(31_000) == 80
+    assert epochs(160_000) == 64  # with 256 units
+    assert epochs(31_000, width=4096) == 25  # at least as many as of sparse features; afforded: 20
+    assert epochs(31_000, epochs=7) == 7
+    assert epochs(31_000, "cuda") == 40
+    assert epochs(10_000, dense=False) == 25
 
 
 def test_dense_features_have_one_learner() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 __all__ = [
+    "CPU_DENSE_OPERATIONS",
     "CPU_KERNEL_POINTS",
     "CPU_WIDE_OPERATIONS",
+    "DENSE_EPOCHS",
     "DENSE_WIDTH",
     "EVERY_LABEL_PAIRS",
     "FEW_POINTS",
@@ -51,6 +53,11 @@ CPU_WIDE_OPERATIONS = 1.5e12
 """Operations that a CPU may spend on training the wide layer."""
 DENSE_WIDTH = 256
 """Least width of the wide layer for small data of dense features on a CPU."""
+DENSE_EPOCHS = 80
+"""Epochs of the wide layer for dense features on a CPU, at most: longer training sharpens the space
+in which neighbours vote."""
+CPU_DENSE_OPERATIONS = 3.5e12
+"""Operations up to which a CPU trains the wide layer for more epochs where features are dense."""
 NEGATIVES = 200
 """Hard negatives a point."""
 TREE_NEGATIVES = 50

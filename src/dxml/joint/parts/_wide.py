@@ -21,7 +21,9 @@ from dxml._learners.wide_training import WideSettings, fit_wide
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
 from dxml.joint._sizes import (
+    CPU_DENSE_OPERATIONS,
     CPU_WIDE_OPERATIONS,
+    DENSE_EPOCHS,
     DENSE_WIDTH,
     FEW_POINTS,
     KERNEL_ALONE_POINTS,
@@ -90,6 +92,8 @@ class WidePart(Part):
         if not width:
             return None
         gpu = shape.device != "cpu"
+        if options.epochs is None and shape.dense and not gpu:
+            epochs = _afforded_epochs(shape, width, epochs)
         several = shape.every_label and gpu and not shape.dense and width % WIDE_LEARNERS == 0
         learners = WIDE_LEARNERS if several else 1
         return {"width": width, "learners": learners, "epochs": epochs}
@@ -236,6 +240,13 @@ def _epochs(shape: Shape) -> int:
     if shape.every_label:
         return 40
     return 15 if shape.n_samples < FEW_POINTS else 25
+
+
+def _afforded_epochs(shape: Shape, width: int, least: int) -> int:
+    """Epochs that a CPU affords for dense features."""
+    weights = width * (shape.n_features + shape.n_labels)
+    afforded = int(CPU_DENSE_OPERATIONS / (6 * shape.n_samples * weights))
+    return max(least, min(DENSE_EPOCHS, afforded))
 
 
 def _affordable_width(shape: Shape, epochs: int) -> int:
