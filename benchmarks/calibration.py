@@ -20,7 +20,9 @@ which Joint does not: its own is made on points held out of its training points.
 ``debiased`` is √(ECE² − noise²): about the ECE that many points would have. Of several draws ECE
 and noise are means; ``together`` is the ECE of the rankings of all draws as one. ``counted``
 is what could be known by counting: the ECE of saying, for each rank, the share of right labels
-among as many points as were learnt from. Every row is added to
+among as many points as were learnt from. ``by known@1`` looks at fifths of the points by how many
+features they have that a learnt point has too: how far apart the first label's mean probability and
+the share of right ones are there, on average. Every row is added to
 benchmarks/results/calibration.jsonl as it comes.
 """
 
@@ -38,10 +40,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.device import resolve_device
+from dxml._core.sparse import column_counts
 from dxml._neighbors.kmeans import kmeans, nearest_centre
 from dxml.bench._machine import circumstances
 from dxml.data import load_dataset
 from dxml.joint import Joint
+from dxml.joint._known_features import only_known
 from dxml.metrics import BINS, judged_scores, precision_at_k, score_bins
 from dxml.metrics._bands import BANDS, label_bands
 from dxml.text import TextFeatures
@@ -55,6 +59,7 @@ FEW, DRAWS = (20, 50, 200), 10
 SMALL, SMALL_DRAWS = 10_000, 3
 SAME = (20, 50, 300)
 CELLS = 30
+PARTS = 5
 DEPTH = 5
 
 Floats = npt.NDArray[np.float64]
@@ -225,14 +230,27 @@ def _debiased(error: float, noise: float) -> float:
     return round(float(np.sqrt(max(error**2 - noise**2, 0.0))), 2)
 
 
-def judged(found: Judged, ranking: TopK, frequency: Rows) -> dict[str, Any]:
-    """The errors, the curve of the first five, and ECE@5 by label frequency."""
+def judged(found: Judged, ranking: TopK, frequency: Rows, n_known: Rows) -> dict[str, Any]:
+    """The errors, the curve of the first five, ECE@5 by label frequency, and by known features."""
     told = {**errors(found), "curve": _curve(*found.within(found.depths[1]))}
+    told["by known@1"] = round(100 * by_known(*found.within(1), n_known), 2)
     bands = label_bands(frequency)[ranking.indices]
     for number, name in enumerate(BANDS):
         chosen = (bands == number) & (ranking.indices >= 0)
         told[f"ECE@5 {name}"] = round(100 * _gap(found.scores[chosen], found.right[chosen]), 2)
     return told
+
+
+def known_features(X: sp.csr_matrix, learnt: sp.csr_matrix) -> Rows:
+    """How many features of each point a learnt point has too."""
+    return np.diff(only_known(X, column_counts(learnt)).indptr).astype(np.int64)
+
+
+def by_known(scores: Floats, right: npt.NDArray[np.bool_], n_known: Rows) -> float:
+    """The mean gap over parts of the points; those with one number of features are in one part."""
+    ends = np.quantile(n_known, np.arange(1, PARTS) / PARTS)
+    gaps = np.bincount(np.searchsorted(ends, n_known), weights=scores - right)
+    return float(np.abs(gaps).sum() / max(len(scores), 1))
 
 
 def _gap(scores: Floats, right: npt.NDArray[np.bool_]) -> float:
@@ -265,12 +283,14 @@ def measure(case: Case, settings: dict[str, Any]) -> list[Measured]:
     depth = min(DEPTH, model.n_labels_)
     ranking = model.predict_topk(case.ranked.X, depth)
     about = {"case": case.name, "learnt": case.learnt.X.shape[0], "ranked": truth.shape[0]}
+    n_known = known_features(case.ranked.X, case.learnt.X)
     precision = 100 * precision_at_k(truth, ranking, depth)
     about |= {f"P@{k}": round(float(precision[k - 1]), 2) for k in (1, depth)}
 
     def told(name: str, ranking: TopK) -> Measured:
         found = judge(truth, ranking)
-        return Measured({"calibration": name, **about, **judged(found, ranking, frequency)}, found)
+        row = judged(found, ranking, frequency, n_known)
+        return Measured({"calibration": name, **about, **row}, found)
 
     rows = [told("joint", ranking)]
     if case.calibrated is not None:

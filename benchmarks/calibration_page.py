@@ -48,16 +48,16 @@ def newest(rows: list[Row]) -> Newest:
 def table_of_many(rows: Newest) -> str:
     """Data sets: Joint, what chance does to its error, and the other calibrations."""
     lines = [
-        "| data | held out | learnt from | P@1 | Joint | no error | debiased | "
+        "| data | held out | learnt from | P@1 | Joint | no error | debiased | by known | "
         + " | ".join(OTHERS)
         + " |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for (data, case, _), found in sorted(rows.items(), key=_order):
         if case in HELD:
             own = found["joint"]
             cells = [_pair(own, name) for name in ("ECE", "noise", "debiased")]
-            cells += [_pair(found.get(name), "ECE") for name in OTHERS]
+            cells += [_by_known(own), *(_pair(found.get(name), "ECE") for name in OTHERS)]
             start = f"| {TITLES.get(data, data)} | {HELD[case]} | {own['learnt']:,} | "
             lines.append(start + f"{own['P@1']:.1f} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -66,13 +66,14 @@ def table_of_many(rows: Newest) -> str:
 def table_of_few(rows: Newest) -> str:
     """Few points: Joint, the draws together, no error, and what counting would know."""
     lines = [
-        "| data | learnt from | P@1 | Joint | draws together | no error | counted |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| data | learnt from | P@1 | Joint | draws together | no error | counted | by known |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for (data, case, learnt), found in sorted(rows.items(), key=_order):
         if case not in HELD:
             own = found["joint"]
             cells = [_pair(own, name) for name in ("ECE", "together", "noise", "counted")]
+            cells.append(_by_known(own))
             start = f"| {TITLES.get(data, data)} | {learnt} | {own['P@1']:.1f} | "
             lines.append(start + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -90,6 +91,11 @@ def _pair(row: Row | None, measure: str) -> str:
         return "–"
     deep = max(int(name.partition("@")[2]) for name in row if re.fullmatch(r"ECE@\d+", name))
     return f"{row[f'{measure}@1']:.1f} / {row[f'{measure}@{deep}']:.1f}"
+
+
+def _by_known(row: Row) -> str:
+    """Rows of before have none."""
+    return f"{row['by known@1']:.1f}" if "by known@1" in row else "–"
 
 
 def write_page() -> None:

@@ -65,6 +65,7 @@ def test_rows_are_stored_with_where_they_come_from(
     assert [row["calibration"] for row in stored] == [*names, *names, "joint"]
     assert [row["case"] for row in stored[::5]] == ["chance", "groups", "20"]
     first, last = stored[0], stored[-1]
+    assert all(0 <= row["by known@1"] <= 100 for row in stored)
     assert first["ranked"] == 60 and 0 < first["noise@1"] < 20 and 0 <= first["ECE@5"] <= 100
     assert sum(row[0] for row in first["curve"]) == 2 * 5 * 60 and first["draws"] == 2
     assert last["case"] == "20" and last["draws"] == 2 and last["learnt"] == 20
@@ -78,6 +79,21 @@ def test_errors_by_hand() -> None:
     assert told["ECE@1"] == 10 and told["debiased@1"] == pytest.approx(10, abs=1)
     assert told["noise@1"] == pytest.approx(100 * np.sqrt(2 * 0.24 / np.pi / 1000), abs=0.6)
     assert told["counted@1"] == pytest.approx(100 * np.sqrt(2 * 0.25 / np.pi / 100), abs=0.3)
+
+
+def test_the_gap_by_known_features_by_hand() -> None:
+    """Always 0.5; right are none of the points with few known features, and all with many.
+
+    The same number of features is in one part, and chance does not divide it.
+    """
+    learnt = sp.csr_matrix(np.float32([[1, 1, 1, 0]]))
+    few, many = np.float32([0, 1, 0, 1]), np.float32([1, 1, 1, 0])
+    n_known = calibration.known_features(sp.csr_matrix([few] * 50 + [many] * 50), learnt)
+    assert n_known.tolist() == [1] * 50 + [3] * 50
+    said, right = np.full(100, 0.5), np.arange(100) >= 50
+    assert calibration.by_known(said, right, n_known) == 0.5
+    assert calibration.by_known(said, np.arange(100) % 2 == 0, n_known) == 0
+    assert calibration.by_known(said, right, np.ones(100, int)) == 0
 
 
 def test_what_chance_adds_is_taken_off() -> None:
@@ -121,8 +137,9 @@ def test_the_newest_row_counts() -> None:
     rows = [{**row, "ECE@1": 9.0}, {**row, "ECE@1": 3.0}]
     few = {**rows[1], "case": "20", "learnt": 20, "together@1": 2.5, "together@5": 1.5}
     rows += [{**rows[0], "calibration": "isotonic"}, few]
+    rows[1] = {**rows[1], "by known@1": 1.24}
     found = page_script.newest(rows)
-    many = "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | 1.0 / 0.5 | – | – | 9.0 / 2.0 | – |"
+    many = "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | 1.0 / 0.5 | – | 1.2 | – | 9.0 / 2.0 | – |"
     assert page_script.table_of_many(found).splitlines()[2:] == [many]
-    line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 2.5 / 1.5 | 1.0 / 0.5 | – |"
+    line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 2.5 / 1.5 | 1.0 / 0.5 | – | – |"
     assert page_script.table_of_few(found).splitlines()[2:] == [line]
