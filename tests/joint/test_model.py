@@ -99,7 +99,11 @@ def by_hand(model: Joint, X: sp.csr_matrix, k: int) -> list[list[tuple[int, floa
         best = np.argsort(-mixed)[:k]
         group = np.searchsorted(RANKS, 1 + np.arange(len(best)))  # of ranks 1, 2, 3, 4 and 5, …
         lines = [mixture.by_rank[each] for each in group]
-        p = [np.interp(z, *line) for z, line in zip(mixed[best], lines, strict=True)]
+        z = mixed[best]
+        familiarity: Any = mixture.familiarity
+        log = np.clip(np.log1p(np.count_nonzero(x)), *familiarity.span)
+        z[0] += familiarity.worth * (log - familiarity.middle)
+        p = [np.interp(own, *line) for own, line in zip(z, lines, strict=True)]
         p = np.minimum.accumulate(p)
         ranked.append(list(zip(shortlist[best].tolist(), p.tolist(), strict=True)))
     return ranked

@@ -113,7 +113,7 @@ def test_weights_that_rank_worse_by_frequency_are_not_kept(
 ) -> None:
     """A regression that turns the weights around where they may depend on the frequency."""
 
-    def turned(said: Any, *given: Any, by_frequency: bool = False) -> Mixture:
+    def turned(said: Any, *given: Any, by_frequency: bool = False, **how: Any) -> Mixture:
         sign = -1.0 if by_frequency else 1.0
         return Mixture({name: np.float32([sign]) for name in said}, 0.0, *logistic_line())
 
@@ -142,7 +142,7 @@ def test_weights_by_frequency_that_swing_are_not_kept_beside_steady_ones(
 ) -> None:
     """Weights by frequency rank better: they are kept if they settle, or if no weights do."""
 
-    def fitted(said: Any, *given: Any, by_frequency: bool = False) -> Mixture:
+    def fitted(said: Any, *given: Any, by_frequency: bool = False, **how: Any) -> Mixture:
         weights = {"says": np.array([2.0 if by_frequency else -1.0], dtype=np.float32)}
         return Mixture(weights, 0.0, *logistic_line(), settled=settles[by_frequency])
 

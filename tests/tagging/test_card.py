@@ -22,6 +22,8 @@ def test_it_says_what_the_tagger_is(tmp_path: Path) -> None:
     assert "3 labels, 1.2 a text; 1 are carried by fewer than five texts" in text
     assert "From a vocabulary of 1 labels with 1 other names." in text
     assert all(f"| {part} | " in text for part in tagger.model.parts_)
+    familiarity = tagger.model.mixture_.familiarity
+    assert familiarity is not None and "for twice as many known words, about." in text
     held_out = tagger.model.held_out_
     assert held_out is not None and f"| P@1 | {held_out.precision[1]:.1f} |" in text
     [result] = header_of(text)["model-index"][0]["results"]

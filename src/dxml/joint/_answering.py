@@ -173,9 +173,10 @@ class Answering(Classifier):
             mixed[~carried[pairs.indices]] = NEVER
         scored = plain_csr(mixed, pairs.indices, pairs.indptr, pairs.shape)
         ranking = topk_from_csr(scored, k, self._tie_place)
-        probability = self.mixture_.ranked(ranking.scores)
+        n_features = np.diff(X.indptr)
+        probability = self.mixture_.ranked(ranking.scores, n_features)
         probability[ranking.indices < 0] = 0
-        alone = np.diff(X.indptr) == 0
+        alone = n_features == 0
         if texts is not None:
             alone &= ~texts.say_something
         if alone.any():  # nothing to go by but how often a label occurs

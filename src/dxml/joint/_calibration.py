@@ -5,20 +5,31 @@ share a bin, and a probability is interpolated between the bins' shares of right
 are fewer it is a logistic function (Platt, 1999) whose slope and place are held near what the
 mixture says by itself. The first ranks have lines of their own: of two pairs of the same score, the
 one that its point ranks first is right more often. Where points are few these lines are held near
-one another.
+one another. The first rank's score is shifted before by how much of the point is known
+(`dxml.joint._familiarity`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["LEAST_RANKED", "NEVER", "RANKS", "calibrate", "lines_by_rank", "logistic_line"]
+__all__ = [
+    "LEAST_RANKED",
+    "NEVER",
+    "RANKS",
+    "calibrate",
+    "lines_by_rank",
+    "logistic_line",
+    "most_likely",
+]
 
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 Line = tuple[Floats, Floats]
 """Knots, in rising order, and the share of right labels there."""
 BINS = 20
@@ -43,9 +54,16 @@ def logistic_line(slope: float = 1.0, place: float = 0.0) -> Line:
 
 
 def lines_by_rank(
-    pairs: sp.csr_matrix, mixed: Floats, right: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+    pairs: sp.csr_matrix,
+    mixed: Floats,
+    right: npt.NDArray[np.bool_],
+    known: npt.NDArray[np.bool_],
+    shift: Floats | None = None,
 ) -> tuple[Line, ...]:
-    """The line of each group of ranks, as far as there are pairs."""
+    """The line of each group of ranks, as far as there are pairs.
+
+    `shift`, one number a point, is added to the score of its first pair, which stays the first.
+    """
     rows = [
         _best_first(start, np.where(known[start:stop], mixed[start:stop], NEVER))
         for start, stop in zip(pairs.indptr[:-1], pairs.indptr[1:], strict=True)
@@ -60,13 +78,17 @@ def lines_by_rank(
             break
         groups.append(group)
         first = last
+    scores = [mixed[group] for group in groups]
+    if scores and shift is not None:
+        scores[0] = scores[0] + shift[np.searchsorted(pairs.indptr, groups[0], side="right") - 1]
+    goals = [right[group] for group in groups]
     if len(rows) < LEAST_RANKED:
         starts = (0, *RANKS)[: len(groups)]
         later = [np.log((1 + start + stop) / 2) for start, stop in zip(starts, RANKS, strict=False)]
-        scores, goals = [mixed[group] for group in groups], [right[group] for group in groups]
         return _smooth(scores, goals, later)
     return tuple(
-        _bins(mixed[group], right[group], min(BINS, len(group) // BIN)) for group in groups
+        _bins(own, goal, min(BINS, len(own) // BIN))
+        for own, goal in zip(scores, goals, strict=True)
     )
 
 
@@ -85,7 +107,7 @@ def _smooth(
     """A logistic line for each group of pairs, of the highest likelihood times their prior.
 
     They have one slope, and places that fall with how much `later` a group is, but for what each
-    has of its own: few pairs of a group are helped out by those of the others. By Newton's method.
+    has of its own: few pairs of a group are helped out by those of the others.
     """
     if not mixed:
         return ()
@@ -94,9 +116,20 @@ def _smooth(
     fall = np.array(later, dtype=np.float64)
     of_group = np.arange(len(mixed))[:, None] == group
     columns = np.concatenate([z[None], np.ones((1, len(z))), fall[None, group], of_group])
-    held = np.diag([SLOPE, PLACE, FALL, *[APART] * len(mixed)])
-    prior = np.array([1.0, *[0.0] * (len(mixed) + 2)])
-    found = prior
+    held = np.array([SLOPE, PLACE, FALL, *[APART] * len(mixed)])
+    found = most_likely(columns, goal, held, np.array([1.0, *[0.0] * (len(mixed) + 2)]))
+    places = found[1] + found[2] * fall + found[3:]
+    return tuple(logistic_line(max(float(found[0]), 0.05), float(place)) for place in places)
+
+
+def most_likely(
+    columns: Doubles, goal: npt.NDArray[Any], firmness: Doubles, prior: Doubles
+) -> Doubles:
+    """Weights of the columns by logistic regression, held near `prior`. By Newton's method.
+
+    `firmness` is one over the prior's variance, of each weight.
+    """
+    found, held = prior, np.diag(firmness)
     for _ in range(50):
         p = 1 / (1 + np.exp(-np.clip(found @ columns, -30, 30)))
         slope = columns @ (p - goal) + held @ (found - prior)
@@ -104,8 +137,7 @@ def _smooth(
         found = found - step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-6:
             break
-    places = found[1] + found[2] * fall + found[3:]
-    return tuple(logistic_line(max(float(found[0]), 0.05), float(place)) for place in places)
+    return found
 
 
 def _bins(mixed: Floats, right: npt.NDArray[np.bool_], n_bins: int = BINS) -> tuple[Floats, Floats]:

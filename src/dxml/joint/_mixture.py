@@ -2,8 +2,9 @@
 
 Each part scores a pair in its own way: a margin, a share of votes, a logit. A logistic regression
 over these scores is fitted on the pairs near the top of held-out points' rankings
-(`dxml.joint._rounds`). Its output is then calibrated (`dxml.joint._calibration`); where there are
-few held-out points, by scores of regressions that did not see the point.
+(`dxml.joint._rounds`). Its output is then calibrated (`dxml.joint._calibration`), the first label's
+also by how much of its point is known (`dxml.joint._familiarity`); where there are few held-out
+points, by scores of regressions that did not see the point.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dxml.joint._calibration import (
     lines_by_rank,
     logistic_line,
 )
+from dxml.joint._familiarity import Counts, Familiarity, learn_familiarity
 from dxml.joint._regression import regress, regress_few
 from dxml.joint._rounds import SHOWN, weigh_in_rounds
 from dxml.topk import TopK
@@ -84,6 +86,9 @@ class Mixture:
         Mixed scores in rising order, and the share of right labels there.
     by_rank : tuple of (knots, shares)
         The same for labels of each group of `RANKS`; empty where nothing was held out.
+    familiarity : Familiarity or None
+        What known features of a point add to the score by which the first label's probability is
+        found. None where points do not differ in their number.
     interactions : dict of float32 arrays
         What a label's weights have more than `weights`, for each unit of its log frequency; empty
         where there are too few points.
@@ -99,6 +104,7 @@ class Mixture:
     knots: Floats
     shares: Floats
     by_rank: tuple[tuple[Floats, Floats], ...] = ()
+    familiarity: Familiarity | None = None
     interactions: Mapping[str, Floats] = field(default_factory=dict)
     span: tuple[float, float] = (0.0, 0.0)
     settled: bool = True
@@ -127,17 +133,21 @@ class Mixture:
         """Calibrated probabilities; a higher score never has a lower one."""
         return np.interp(mixed, self.knots, self.shares).astype(np.float32)
 
-    def ranked(self, mixed: Floats) -> Floats:
+    def ranked(self, mixed: Floats, n_features: Counts | None = None) -> Floats:
         """Calibrated probabilities of rankings, (n, k), best first; they never rise in a row.
 
         Among the first ranks they fall, if only by a millionth, so that the label that is ranked
-        first is the most probable one.
+        first is the most probable one. `n_features` are the known features of each point; where
+        they are not given, it is a usual one.
         """
         found = self.probability(mixed)
         start = 0
         for stop, (knots, shares) in zip(RANKS, self.by_rank, strict=False):
             group = slice(start, min(stop, mixed.shape[1]))
-            found[:, group] = np.interp(mixed[:, group], knots, shares)
+            own = mixed[:, group]
+            if not start and self.familiarity is not None and n_features is not None:
+                own = own + self.familiarity.shift(n_features)[:, None]
+            found[:, group] = np.interp(own, knots, shares)
             start = stop
         ranks = np.minimum(np.arange(mixed.shape[1]), RANKS[-1])
         return np.minimum.accumulate(found, axis=1) * (1 - 1e-6 * ranks).astype(np.float32)
@@ -159,6 +169,7 @@ class Mixture:
                 for group, line in enumerate(self.by_rank)
                 for name, values in zip(("knots", "shares"), line, strict=True)
             },
+            **({} if self.familiarity is None else self.familiarity.arrays()),
         }
 
     @classmethod
@@ -186,6 +197,7 @@ class Mixture:
             knots,
             arrays.floats("mixture.shares", len(knots), least=0, most=1),
             tuple(by_rank),
+            Familiarity.from_arrays(arrays),
             by_part("interactions") if learnt else {},
             (low, high),
         )
@@ -207,6 +219,7 @@ def fit_mixture(
     truth: sp.csr_matrix,
     known: npt.NDArray[np.bool_] | None = None,
     *,
+    n_features: Counts | None = None,
     by_frequency: bool = False,
 ) -> Mixture:
     """Weigh the parts on held-out points.
@@ -222,6 +235,8 @@ def fit_mixture(
     known : bool array, one value for each stored pair, optional
         Pairs to learn from, all by default. A label that only held-out points carry is not known:
         that the parts say nothing of it would be held against them.
+    n_features : int array of shape (n_held,), optional
+        Known features of each point, where these differ in how much of them is known.
     by_frequency : bool
         Whether weights may depend on the log frequency of a label, which the part `FREQUENCY` says.
     """
@@ -261,8 +276,16 @@ def fit_mixture(
     # Calibrated are as many, or twice as many as a point has: the lowest must be mostly wrong.
     shown = near_the_top(mixed, max(SHOWN, 2 * truth.nnz // truth.shape[0]))
     knots, shares = calibrate(mixed[shown], right[shown])
-    lines = lines_by_rank(pairs, mixed, right, known)
-    return replace(mixture, knots=knots, shares=shares, by_rank=lines, settled=settled)
+    familiarity = shift = None
+    if n_features is not None:
+        first = _shown(pairs, np.where(known, mixed, NEVER), 1)
+        first = first[known[first]]
+        own = n_features[np.searchsorted(pairs.indptr, first, side="right") - 1]
+        familiarity = learn_familiarity(own, mixed[first], right[first])
+        shift = None if familiarity is None else familiarity.shift(n_features)
+    lines = lines_by_rank(pairs, mixed, right, known, shift)
+    found = replace(mixture, knots=knots, shares=shares, by_rank=lines, settled=settled)
+    return replace(found, familiarity=familiarity)
 
 
 def _out_of_fold(

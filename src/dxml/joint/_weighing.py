@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.scaling import is_dense
 from dxml._core.sparse import plain_csr
 from dxml.joint._calibration import LEAST_RANKED
+from dxml.joint._familiarity import Counts
 from dxml.joint._held_out import HeldOut
 from dxml.joint._mixture import NEVER, Mixture, Opinion, fit_mixture
 from dxml.joint._promises import DEPTH, Promises, count_promises
@@ -77,6 +79,7 @@ class Weighing:
         self._pairs = _stacked([query.pairs for query in queries])
         self._truth = _stacked([trial.Y for trial in trials])
         self._tie_order = trials[0].known.tie_order
+        self._n_features = _known_features(trials, queries)
 
     def mixture(self, more: Mapping[str, Sequence[Part]] | None = None) -> tuple[float, Mixture]:
         """Quality and mixture of the parts, with more of them: by name, one a trial."""
@@ -118,7 +121,8 @@ class Weighing:
             for each, part, query in zip(said, parts, self._queries, strict=True):
                 each[name] = part.scores(query)
         together = {name: np.concatenate([each[name] for each in said]) for name in said[0]}
-        return _Asked(self._pairs, self._truth, self._known, self._tie_order, together)
+        held = self._pairs, self._truth, self._known, self._tie_order
+        return _Asked(*held, together, self._n_features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +136,8 @@ class _Asked:
         Whether points that were learnt from carry the label.
     tie_order : int32 array of shape (n_labels,)
     said : dict of float32 arrays, one row for each stored pair
+    n_features : int array of shape (n_points,) or None
+        Known features of each point; None for dense data.
     """
 
     pairs: sp.csr_matrix
@@ -139,6 +145,7 @@ class _Asked:
     known: npt.NDArray[np.bool_]
     tie_order: npt.NDArray[np.int32]
     said: Mapping[str, Floats]
+    n_features: Counts | None
 
     @property
     def n_points(self) -> int:
@@ -149,12 +156,19 @@ class _Asked:
         own = np.repeat(kept, np.diff(self.pairs.indptr))
         said = {name: scores[own] for name, scores in self.said.items()}
         pairs, truth = self.pairs[kept], self.truth[kept]
-        return _Asked(pairs, truth, self.known[own], self.tie_order, said)
+        n_features = None if self.n_features is None else self.n_features[kept]
+        return _Asked(pairs, truth, self.known[own], self.tie_order, said, n_features)
 
     def mixture(self, opinions: Mapping[str, Opinion], *, by_frequency: bool = False) -> Mixture:
         """The parts weighed on these points."""
         return fit_mixture(
-            self.said, opinions, self.pairs, self.truth, self.known, by_frequency=by_frequency
+            self.said,
+            opinions,
+            self.pairs,
+            self.truth,
+            self.known,
+            n_features=self.n_features,
+            by_frequency=by_frequency,
         )
 
     def quality(self, mixture: Mixture) -> float:
@@ -166,13 +180,16 @@ class _Asked:
         ranking = self.ranking(mixture, DEPTH)
         found = 100 * precision_at_k(self.truth, ranking, ranking.k)
         scores = {k: round(float(found[k - 1]), 2) for k in (1, 3, 5) if k <= ranking.k}
-        likely = TopK(ranking.indices, mixture.ranked(ranking.scores))
+        likely = self.likely(mixture, ranking)
         return HeldOut(self.n_points, scores, threshold_curve(self.truth, likely))
 
     def promises(self, mixture: Mixture) -> Promises:
         """What can be promised of the labels above a threshold."""
-        ranking = self.ranking(mixture, DEPTH)
-        return count_promises(self.truth, TopK(ranking.indices, mixture.ranked(ranking.scores)))
+        return count_promises(self.truth, self.likely(mixture, self.ranking(mixture, DEPTH)))
+
+    def likely(self, mixture: Mixture, ranking: TopK) -> TopK:
+        """A ranking by mixed scores, with probabilities."""
+        return TopK(ranking.indices, mixture.ranked(ranking.scores, self.n_features))
 
     def ranking(self, mixture: Mixture, depth: int = 5) -> TopK:
         """The best candidates of each point, by mixed score."""
@@ -215,6 +232,13 @@ def climb(
 def _steady(plain: Mixture, by_frequency: Mixture) -> bool:
     """Whether weights by frequency settle, or plain ones do not either."""
     return by_frequency.settled or not plain.settled
+
+
+def _known_features(trials: Sequence[Trial], queries: Sequence[Query]) -> Counts | None:
+    """How many each point has; None for measurements, whose zeros are nothing that is not known."""
+    if trials[0].task.options.standardised or any(is_dense(query.X) for query in queries):
+        return None
+    return np.concatenate([np.diff(query.X.indptr) for query in queries])
 
 
 def _stacked(matrices: list[sp.csr_matrix]) -> sp.csr_matrix:

@@ -84,7 +84,12 @@ def _calibration(tagger: TextTagger) -> str:
         for share, value in zip(mixture.shares[::5], mixture.knots[::5], strict=True)
     ]
     said = "A probability is the share of right labels among held-out pairs of such a score:"
-    return f"{said}\n\n{table(['right', 'at a score of'], rows)}"
+    shown = f"{said}\n\n{table(['right', 'at a score of'], rows)}"
+    if mixture.familiarity is None:
+        return shown
+    gain = mixture.familiarity.worth * np.log(2)
+    said = f"A first label's score counts {gain:+.2f} for twice as many known words, about."
+    return f"{shown}\n\n{said}"
 
 
 def _labels(tagger: TextTagger) -> str:
