@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._learners import kernel_choice as module
 from dxml._learners.kernel_choice import Fold, choose_kernel
 from dxml._learners.kernel_ridge import KERNELS, Kernel, fit_kernel
 from dxml.data import make_planted
@@ -105,3 +106,29 @@ def test_relations_are_kept_only_where_held_out_points_rank_better() -> None:
     one = sp.csr_matrix(noisy[:, :1])
     [apart] = choose_kernel([fold._replace(Y=one[:250], Y_held=one[250:])], CPU)
     assert apart.kernel.pull == 0 and apart.relations is None
+
+
+def test_a_second_regression_is_kept_only_where_held_out_points_rank_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two groups of labels, a point has one; which label of its group is on it is chance."""
+    monkeypatch.setattr(module, "PULLS", ())
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    groups = (X @ rng.normal(size=(5, 2))).argmax(axis=1)
+    block = np.repeat(np.eye(2, dtype=bool), 6, axis=1)[groups] & (rng.random((400, 12)) < 0.6)
+    X_all, Y = sp.csr_matrix(X), sp.csr_matrix(block)
+    fold = Fold(X_all[:250], Y[:250], X_all[250:], Y[250:])
+    [chosen] = choose_kernel([fold], CPU, second=True)
+    assert chosen.kernel.second in module.SECONDS and chosen.second is not None
+    again = fit_kernel(fold.X, fold.Y, chosen.kernel, CPU)
+    np.testing.assert_allclose(
+        again.scores(fold.X_held, CPU), chosen.scores(fold.X_held, CPU), atol=1e-3
+    )
+    assert reached(fold, chosen.kernel) > reached(fold, replace(chosen.kernel, second=0.0))
+    [alone] = choose_kernel([fold], CPU)
+    assert alone.kernel == replace(chosen.kernel, second=0.0) and alone.second is None
+    monkeypatch.setattr(module, "LEAST_GAIN", 1.0)
+    [not_kept] = choose_kernel([fold], CPU, second=True)
+    assert not_kept.kernel == alone.kernel and not_kept.second is None

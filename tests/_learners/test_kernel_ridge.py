@@ -205,3 +205,57 @@ def test_votes_for_very_many_labels_are_the_same(monkeypatch: pytest.MonkeyPatch
     assert len(calls) == 2
     fit_kernel(X, some_labels(60, 100), BOTH[0], CPU)  # a fifth of the labels a point
     assert len(calls) == 2
+
+
+def test_the_second_regression_learns_what_left_out_points_lack() -> None:
+    """Its rows are leave-one-out scores, so that a point's own labels are not among them."""
+    X, Y = related_data()
+    kernel = Kernel("gauss", 2, 0.3, second=2.0)
+    model, alone = fit_kernel(X, Y, kernel, CPU), replace(kernel, second=0.0)
+    left_out = np.empty(Y.shape)
+    for i in range(X.shape[0]):
+        others = np.arange(X.shape[0]) != i
+        left_out[i] = fit_kernel(X[others], Y[others], alone, CPU).scores(X[i], CPU)
+
+    def as_rows(scores: np.ndarray) -> np.ndarray:
+        roots = np.sqrt(np.maximum(scores, 0))
+        return roots / np.linalg.norm(roots, axis=1, keepdims=True)
+
+    learnt = as_rows(left_out)
+    among = np.exp(-4 * (1 - learnt @ learnt.T)) + 2.0 * np.eye(len(learnt))
+    wanted = np.linalg.solve(among, Y.toarray() - left_out)
+    assert model.second is not None and model.second.second is None
+    np.testing.assert_allclose(model.second.votes, wanted, atol=1e-3)
+    own = fit_kernel(X, Y, alone, CPU).scores(X[:7], CPU)
+    more = np.exp(-4 * (1 - as_rows(own) @ learnt.T)) @ wanted
+    assert np.abs(more).max() > 0.05
+    np.testing.assert_allclose(model.scores(X[:7], CPU), own + more, atol=2e-3)
+    np.testing.assert_allclose(model.few_scores(X[:7]), model.scores(X[:7], CPU), atol=1e-5)
+
+
+def test_a_second_regression_has_every_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relations are learnt from some of many, which have no rows of their own."""
+    monkeypatch.setattr(module, "LEFT_OUT", 10)
+    X, Y = related_data()
+    second = fit_kernel(X, Y, Kernel("gauss", 2, 0.3, second=2.0), CPU).second
+    assert second is not None and second.votes.shape == Y.shape == second.points.shape
+
+
+def test_points_and_labels_that_come_later_leave_the_second_regression_alone() -> None:
+    X, Y = related_data()
+    n, cpu = X.shape[0], CPU
+    known = fit_kernel(X[: n - 5], Y[: n - 5, :3], Kernel("gauss", 2, 0.3, second=2.0), cpu)
+    padded = sp.csr_matrix(sp.hstack([Y[:, :3], np.zeros((n, 1), bool)], format="csr"))
+    grown = extend_kernel(known, padded[: n - 5], X[n - 5 :], padded[n - 5 :], np.arange(9), cpu)
+    assert grown.second is known.second
+    own = grown.own_scores(X[:4], cpu)
+    assert known.second is not None
+    more = known.second.scores(module.rows_of_scores(own[:, :3]), cpu)
+    found = grown.scores(X[:4], cpu)
+    np.testing.assert_allclose(found[:, :3], own[:, :3] + more, atol=1e-6)
+    assert (found[:, 3] == own[:, 3]).all()
+
+
+def test_rows_of_scores_have_length_one_or_none() -> None:
+    found = module.rows_of_scores(np.float32([[0.09, 0.16, -1], [0, -2, 0]]))
+    np.testing.assert_allclose(found, [[0.6, 0.8, 0], [0, 0, 0]], atol=1e-6)

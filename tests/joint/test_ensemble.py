@@ -41,7 +41,7 @@ def some_linear() -> LinearPart:
 
 
 def some_kernel(known: Known) -> KernelPart:
-    kernel = replace(KERNELS[2], pull=1.0)
+    kernel = replace(KERNELS[2], pull=1.0, second=1.0)
     return KernelPart(fit_kernel(known.points, known.labels, kernel, CPU))
 
 
@@ -140,6 +140,7 @@ def test_saved_and_restored(
 ) -> None:
     kernel = some_kernel(known)
     assert kernel.vote.relations is not None and np.abs(kernel.vote.relations).max() > 0.1
+    assert kernel.vote.second is not None and np.abs(kernel.vote.second.votes).max() > 0.1
     there = [part for part in (kernel, some_wide(), some_linear()) if part.name in names]
     some = ensemble(
         known,

@@ -9,6 +9,9 @@ with R (n_labels, n_labels), the "curds and whey" of Breiman and Friedman (1997)
 regression of the residuals Y − S on S over the training points, where S are leave-one-out scores.
 These have a closed form: S_i = Y_i − votes_i / [(K + ridge·I)⁻¹]_ii.
 
+Or the residuals are learnt by a **second** kernel ridge regression. Its rows are the square roots
+of a point's scores, made to length 1: their cosine says how alike the scores of two points are.
+
 Labels are dense here and K holds all pairs, so this is for some ten thousands of points. All is
 computed in float32, on a GPU without TF32.
 """
@@ -54,6 +57,7 @@ LEAST_RIDGE = 1e-3  # of a second try: a factor that only just exists gives vote
 MANY_LABELS = 2048  # from which on votes may be solved for by the inverse
 RARELY = 20  # labels, of which a point carries one at most, for that
 LEFT_OUT = 8000  # points that the relations are learnt from, at most
+SECOND_GAMMA = 4.0  # exp(−4 (1 − cosine))
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ class Kernel:
     """gauss: exp(-gamma·D²/2); laplace: exp(-gamma·D), with D the Euclidean distance.
 
     pull: ridge of the regression that relates the labels to each other; 0: they are not related.
+    second: the same, of the second kernel regression; 0: there is none.
     """
 
     kind: Literal["gauss", "laplace"]
     gamma: float
     ridge: float
     pull: float = 0.0
+    second: float = 0.0
 
     def apply_(self, squared: Tensor) -> Tensor:
         """Replace squared distances by values of the kernel."""
@@ -85,9 +91,20 @@ KERNELS = (
 """The candidates, for rows of length about 1."""
 
 
-def kept_vote(points: Rows, votes: Tensor, kernel: Kernel, related: Tensor | None) -> KernelVote:
+def second_kernel(ridge: float) -> Kernel:
+    """That of the second regression."""
+    return Kernel("gauss", SECOND_GAMMA, ridge)
+
+
+def kept_vote(
+    points: Rows,
+    votes: Tensor,
+    kernel: Kernel,
+    related: Tensor | None = None,
+    second: KernelVote | None = None,
+) -> KernelVote:
     relations = None if related is None else related.cpu().numpy()
-    return KernelVote(points, votes.cpu().numpy(), kernel, relations)
+    return KernelVote(points, votes.cpu().numpy(), kernel, relations, second)
 
 
 def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) -> KernelVote:
@@ -104,14 +121,18 @@ def fit_kernel(X: Rows, Y: sp.csr_matrix, kernel: Kernel, device: torch.device) 
     Where K + ridge·I is singular to working precision, its Cholesky factorisation is tried again
     with ten times the ridge, and 0.001 at least; the result's `kernel` says what was used.
     """
-    points, labels, related = compact(X), dense_labels(Y, device), None
+    points, labels, related, second = compact(X), dense_labels(Y, device), None, None
     with full_precision():
         distances = Distances(points, device)
         factor, kernel = factorise(lambda: distances.squared(points), kernel)
         votes = _votes(factor, labels)
         if kernel.pull:
             related = relations_of(*left_out(factor, votes, labels), kernel.pull)
-    return kept_vote(points, votes, kernel, related)
+        if kernel.second:
+            without = left_out(factor, votes, labels, len(factor))
+            del factor
+            second = second_of(*without, kernel.second)
+    return kept_vote(points, votes, kernel, related, second)
 
 
 def extend_kernel(
@@ -180,12 +201,16 @@ class KernelVote:
     relations : float32 (n_related, n_related) or None
         What a score of one label adds to the others. They are of the first labels: those that came
         later, by `extend_kernel`, are related to none, and take no room here.
+    second : KernelVote or None
+        The second regression, over scores of the first labels, by the first points. Those that came
+        later do not take part.
     """
 
     points: Rows
     votes: Floats
     kernel: Kernel
     relations: Floats | None = None
+    second: KernelVote | None = None
     _placed: dict[str, tuple[Distances, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -198,6 +223,9 @@ class KernelVote:
     def scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels, (n_samples, n_labels)."""
         own = self.own_scores(X, device)
+        if self.second is not None:
+            n_first = self.second.votes.shape[1]
+            own[:, :n_first] += self.second.scores(rows_of_scores(own[:, :n_first]), device)
         if self.relations is None:
             return own
         import torch
@@ -217,6 +245,9 @@ class KernelVote:
         else:
             values = np.exp(np.sqrt(squared) * np.float32(-self.kernel.gamma))
         own: Floats = values @ self.votes
+        if self.second is not None:
+            n_first = self.second.votes.shape[1]
+            own[:, :n_first] += self.second.few_scores(rows_of_scores(own[:, :n_first]))
         if self.relations is not None:
             said = own[:, : len(self.relations)].copy()
             own[:, : len(self.relations)] += said @ self.relations
@@ -286,12 +317,15 @@ def _votes(factor: Tensor, labels: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(factor.mT, half, upper=True).contiguous()
 
 
-def left_out(factor: Tensor, votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def left_out(
+    factor: Tensor, votes: Tensor, labels: Tensor, most: int = LEFT_OUT
+) -> tuple[Tensor, Tensor]:
     """Leave-one-out scores of some of the points, and the residuals of their labels."""
     import torch
 
-    n = len(factor)
-    rows = torch.linspace(0, n - 1, min(n, LEFT_OUT), device=factor.device).long()
+    n, where = len(factor), factor.device
+    every = torch.arange(n, device=where)
+    rows = every if n <= most else torch.linspace(0, n - 1, most, device=where).long()
     spread = torch.empty(len(rows), device=factor.device)
     for start in range(0, len(rows), 1024):  # [(K + ridge·I)⁻¹]_ii, column by column
         part = rows[start : start + 1024]
@@ -310,6 +344,21 @@ def relations_of(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
     gram = left_out.mT @ left_out
     gram.diagonal().add_(pull)
     return torch.linalg.solve(gram, left_out.mT @ left)
+
+
+def second_of(left_out: Tensor, left: Tensor, ridge: float) -> KernelVote:
+    """Kernel ridge regression from leave-one-out scores to residuals."""
+    rows, kernel = rows_of_scores(left_out.cpu().numpy()), second_kernel(ridge)
+    distances = Distances(rows, left.device)
+    votes, kernel = solve(lambda: distances.squared(rows), left, kernel)
+    return kept_vote(rows, votes, kernel)
+
+
+def rows_of_scores(scores: Floats) -> Floats:
+    """The square roots of what is above 0, as rows of length 1; a row of nothing stays one."""
+    rows = np.sqrt(np.maximum(scores, 0))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, np.float32(1)))
 
 
 def dense_labels(Y: sp.csr_matrix, device: torch.device) -> Tensor:

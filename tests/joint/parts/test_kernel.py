@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from dxml._core.arrays import Arrays
 from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
 from dxml.joint import Joint
@@ -18,7 +19,7 @@ from dxml.joint._ensemble import every_pair
 from dxml.joint._points import Known
 from dxml.joint.parts import _kernel as module
 from dxml.joint.parts._kernel import KernelPart
-from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Task, Trial
+from dxml.joint.parts.protocol import Data, Lesson, Options, Query, Regrouping, Task, Trial
 
 CPU = torch.device("cpu")
 
@@ -186,3 +187,108 @@ def test_beside_a_shortlist_it_is_weighed_kept_and_taught(
     assert np.array_equal(again.indices, model.predict_topk(X_new, 3).indices)
     model.partial_fit(planted.X[fresh], planted.Y[fresh])
     assert votes(model).votes.shape == (400, planted.Y.shape[1])
+
+
+@pytest.fixture
+def twice(known: Known) -> KernelPart:
+    """With a second regression over the scores."""
+    kernel = replace(KERNELS[1], second=1.0)
+    return KernelPart(fit_kernel(known.points, known.labels, kernel, CPU))
+
+
+def second_of(part: KernelPart) -> Any:
+    assert part.vote.second is not None
+    return part.vote.second
+
+
+def test_a_second_regression_is_for_small_data_of_enough_held_out_points(
+    known: Known, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def spy(folds: Any, *rest: Any, second: bool, **named: Any) -> Any:
+        asked.append(second)
+        return [fit_kernel(fold.X, fold.Y, KERNELS[1], CPU) for fold in folds]
+
+    monkeypatch.setattr(module, "choose_kernel", spy)
+    held = np.arange(30) % 3 == 0
+    task = Task(Data(known.points, known.labels), options, ~held)
+    trial = Trial(task, known.points[held], known.labels[held], known)
+    for most, least in ((30, 20), (29, 20), (30, 21)):  # of all points, of those held out twice
+        monkeypatch.setattr(module, "SECOND_POINTS", most)
+        monkeypatch.setattr(module, "SECOND_HELD", least)
+        KernelPart.choose([trial, trial], {})
+    assert asked == [True, False, False]
+
+
+def test_a_dropped_point_is_gone_from_the_second_regression(
+    known: Known, twice: KernelPart, options: Options
+) -> None:
+    kept = np.arange(30) != 4
+    after = twice.drop(kept, known.drop(kept))
+    assert np.array_equal(second_of(after).votes, second_of(twice).votes[kept])
+    assert np.array_equal(second_of(after).points, second_of(twice).points[kept])
+    lesson = Lesson(known.points[:3], known.labels[:3], known, known, options)
+    later = known.add(known.points[:3], known.labels[:3])
+    grown = twice.add(replace(lesson, after=later))
+    kept = np.arange(33) != 31  # a point that the second regression does not have
+    fewer = grown.drop(kept, later.drop(kept))
+    assert fewer.vote.votes.shape == (32, 8) and second_of(fewer).votes.shape == (30, 8)
+    assert np.array_equal(second_of(fewer).votes, second_of(twice).votes)
+
+
+def test_a_label_taken_off_is_taken_back_twice(
+    known: Known, twice: KernelPart, options: Options
+) -> None:
+    """Both votes of the point for the label change, and a label it never had is not missed."""
+    row, before = 5, second_of(twice)
+    label = int(known.labels[row].indices[0])
+    after = second_of(twice.unlabel(row, label, known.unlabel(row, label), options))
+    changed = np.argwhere(after.votes != before.votes)
+    assert changed.tolist() == [[row, label]]
+    step = before.votes[row, label] - after.votes[row, label]
+    assert step == pytest.approx(1 / (1 + before.kernel.ridge), abs=1e-5)
+
+
+def test_merged_labels_are_one_in_the_second_regression(
+    known: Known, twice: KernelPart, options: Options
+) -> None:
+    """A row has the roots of scores, so that the root of their sum is left of two."""
+    main, both = np.array([0, 1, 3, 4, 5, 6]), np.array([1, 7])
+    change = Regrouping(main, {1: both}, np.array([]), None, known, known, options)
+    before, after = second_of(twice), second_of(twice.regroup(change))
+    assert after.votes.shape == after.points.shape == (30, len(main))
+    shares = np.square(before.points)
+    wanted = shares[:, main]
+    wanted[:, 1] += shares[:, 7]
+    wanted = np.sqrt(wanted / wanted.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(after.points, wanted, atol=1e-5)
+    carried = known.labels[:, both].toarray().sum(axis=1) - 1.0
+    summed = before.votes[:, both].sum(axis=1) - np.maximum(carried, 0) / 2
+    np.testing.assert_allclose(after.votes[:, 1], summed, atol=1e-5)
+    np.testing.assert_allclose(after.votes[:, 2:], before.votes[:, main[2:]], atol=1e-6)
+
+
+def test_without_a_label_of_its_own_there_is_no_second_regression(
+    known: Known, options: Options
+) -> None:
+    old = fit_kernel(known.points, known.labels[:, :3], replace(KERNELS[1], second=1.0), CPU)
+    wide = replace(old, votes=np.pad(old.votes, ((0, 0), (0, 5))))
+    change = Regrouping(np.arange(3, 8), {}, np.array([]), None, known, known, options)
+    after = KernelPart(wide).regroup(change).vote
+    assert after.second is None and after.kernel.second == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+def test_a_second_regression_is_saved(known: Known, twice: KernelPart, precision: Any) -> None:
+    config, arrays = twice.state(precision)
+    again = KernelPart.restore(config, Arrays(arrays), known)
+    atol = 1e-6 if precision == "float32" else 0.01
+    found, wanted = again.vote.scores(known.points, CPU), twice.vote.scores(known.points, CPU)
+    np.testing.assert_allclose(found, wanted, atol=atol)
+    assert again.settings == twice.settings and again.settings["second"] == 1.0
+    older = {name: value for name, value in config.items() if not name.startswith("second")}
+    assert KernelPart.restore(older, Arrays(arrays), known).vote.second is None
+    for name, wrong in (("second_points", 31), ("second_labels", 9)):
+        with pytest.raises(ValueError, match=name):
+            KernelPart.restore({**config, name: wrong}, Arrays(arrays), known)

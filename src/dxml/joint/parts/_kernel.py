@@ -17,7 +17,15 @@ from dxml._core.precision import Precision, pack, unpack
 from dxml._core.random import spawn
 from dxml._core.scaling import is_dense
 from dxml._learners.kernel_choice import Fold, choose_kernel
-from dxml._learners.kernel_ridge import KERNELS, Kernel, KernelVote, extend_kernel, fit_kernel
+from dxml._learners.kernel_ridge import (
+    KERNELS,
+    Kernel,
+    KernelVote,
+    extend_kernel,
+    fit_kernel,
+    rows_of_scores,
+    second_kernel,
+)
 from dxml.joint._mixture import Opinion
 from dxml.joint._points import Known
 from dxml.joint._sizes import (
@@ -40,13 +48,15 @@ from dxml.joint.parts.protocol import (
     Trial,
 )
 
-__all__ = ["KernelPart"]
+__all__ = ["KernelPart", "read_kernel"]
 
 Floats = npt.NDArray[np.float32]
 VOTES: dict[Precision, Precision] = {"float32": "float32", "float16": "float16", "int8": "float16"}
 """Precision of the votes in a model of each precision: in 8 bits they lose a point of P@3."""
 MOST_MOVED = 0.05  # sum of a label's rounding errors: what they move its scores by, at most
 CHOICE_POINTS = {"cpu": 5_000, "cuda": 10_000}  # on which the kernel is chosen, at most
+SECOND_POINTS = 8_000  # up to which there may be a second regression, over the scores
+SECOND_HELD = 1_000  # points held out to choose it by, at least: on fewer its gain is chance
 FEW_CHOICE_POINTS = 2_000  # the same, beside shortlists
 NEAREST = 50  # known points around a new one, whose votes it may change
 INVOLVED = 1000  # known points whose votes may change in one lesson
@@ -78,7 +88,7 @@ class KernelPart(Part):
     @classmethod
     def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
         """The kernel and its factor, the votes, and what solving takes."""
-        return 4.0 * shape.n_samples * (3 * shape.n_samples + 3 * shape.n_labels)
+        return 4.0 * shape.n_samples * (3 * shape.n_samples + 5 * shape.n_labels)
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
@@ -107,8 +117,13 @@ class KernelPart(Part):
             rows = slice(n) if n <= most else np.sort(rng.permutation(n)[:most])
             folds.append(Fold(X[rows], Y[rows], trial.X, trial.Y))
         votes = []
+        n, n_held = trials[0].task.data.X.shape[0], sum(trial.X.shape[0] for trial in trials)
         best = choose_kernel(
-            folds, device, related=not shortlists, progress=trials[0].task.progress
+            folds,
+            device,
+            related=not shortlists,
+            second=n <= SECOND_POINTS and n_held >= SECOND_HELD,
+            progress=trials[0].task.progress,
         )
         for trial, found in zip(trials, best, strict=True):
             X, Y = trial.task.learnt
@@ -160,18 +175,14 @@ class KernelPart(Part):
         return KernelPart(replace(grown, votes=_rounded(grown.votes, options.precision)))
 
     def drop(self, kept: npt.NDArray[np.bool_], after: Known) -> KernelPart:
-        vote = self.vote
-        return KernelPart(replace(vote, points=vote.points[kept], votes=vote.votes[kept]))
+        return KernelPart(_only(self.vote, kept))
 
     def widen(self, after: Known) -> KernelPart:
         return KernelPart(replace(self.vote, points=_in_form(after.points)))
 
     def unlabel(self, row: int, label: int, after: Known, options: Options) -> KernelPart:
         """One step of coordinate descent on the point's vote for the label: k(x, x) is 1."""
-        votes = np.array(self.vote.votes)
-        votes[row, label] -= 1 / (1 + self.vote.kernel.ridge)
-        votes[[row]] = _rounded(votes[[row]], options.precision)
-        return KernelPart(replace(self.vote, votes=votes))
+        return KernelPart(_unlabelled(self.vote, row, label, options.precision))
 
     def regroup(self, change: Regrouping) -> KernelPart:
         """Votes for labels that become one are added up: the regression is linear in the labels.
@@ -179,37 +190,40 @@ class KernelPart(Part):
         A point that carried several of them gets one step of coordinate descent, as in `unlabel`.
         """
         vote, labels = self.vote, change.before.labels
-        votes = vote.votes[:, change.main]
-        for new, old in change.merged.items():
-            votes[:, new] = vote.votes[:, old].sum(axis=1)
-            again = np.maximum(np.asarray(labels[:, old].sum(axis=1)).ravel() - 1.0, 0)
-            votes[:, new] -= again / (1 + vote.kernel.ridge)
+        votes = _merged_votes(vote, labels, change.main, change.merged)
         relations = vote.relations
         if relations is not None:
             related = change.main[change.main < len(relations)]
             relations = relations[np.ix_(related, related)] if len(related) else None
         kernel = vote.kernel if relations is not None else replace(vote.kernel, pull=0.0)
         votes = _rounded(np.ascontiguousarray(votes), change.options.precision)
-        return KernelPart(replace(vote, votes=votes, kernel=kernel, relations=relations))
+        second = None if vote.second is None else _regrouped(vote.second, change)
+        if second is None:
+            kernel = replace(kernel, second=0.0)
+        return KernelPart(
+            replace(vote, votes=votes, kernel=kernel, relations=relations, second=second)
+        )
 
     def train_on(self, task: Task, planned: Settings | None) -> KernelPart:
         """Solved for all points with the same kernel, if a model of so many would have one."""
         return self if planned is None else type(self).fit(task, self.settings)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
-        arrays = _packed("kernel.votes", self.vote.votes, precision)
-        if self.vote.relations is not None:
-            arrays |= pack("kernel.relations", self.vote.relations, VOTES[precision])
-            # Labels that were learnt later are related to none.
-            return {**self.settings, "n_related": len(self.vote.relations)}, arrays
-        return dict(self.settings), arrays
+        vote, config = self.vote, dict(self.settings)
+        arrays = _packed("kernel.votes", vote.votes, precision)
+        if vote.relations is not None:
+            arrays |= pack("kernel.relations", vote.relations, VOTES[precision])
+            config["n_related"] = len(vote.relations)  # labels learnt later are related to none
+        if vote.second is not None:
+            assert isinstance(vote.second.points, np.ndarray)
+            config["second_points"], config["second_labels"] = vote.second.votes.shape
+            arrays |= pack("kernel.second.rows", vote.second.points, VOTES[precision])
+            arrays |= _packed("kernel.second.votes", vote.second.votes, precision)
+        return config, arrays
 
     @classmethod
     def restore(cls, config: Settings, arrays: Arrays, known: Known) -> Self:
-        if config["kind"] not in ("gauss", "laplace"):
-            raise ValueError(f"there is no kernel {config['kind']!r:.40}")
-        numbers = {name: real(config, name) for name in ("gamma", "ridge", "pull")}
-        kernel = Kernel(config["kind"], **numbers)
+        kernel = read_kernel(config)
         votes = arrays.packed("kernel.votes", known.n_points, known.n_labels)
         relations = None
         if kernel.pull:
@@ -218,13 +232,85 @@ class KernelPart(Part):
             )
             related = arrays.packed("kernel.relations", n_related, n_related)
             relations = unpack("kernel.relations", related)
-        points = _in_form(known.points)
-        return cls(KernelVote(points, unpack("kernel.votes", votes), kernel, relations))
+        points, second = _in_form(known.points), None
+        if kernel.second:
+            n = whole(config, "second_points", 0, known.n_points)
+            n_labels = whole(config, "second_labels", 1, known.n_labels)
+            rows, own = (
+                unpack(name, arrays.packed(name, n, n_labels))
+                for name in ("kernel.second.rows", "kernel.second.votes")
+            )
+            second = KernelVote(rows, own, second_kernel(kernel.second))
+        return cls(KernelVote(points, unpack("kernel.votes", votes), kernel, relations, second))
+
+
+def read_kernel(config: Settings) -> Kernel:
+    """The kernel of a part's settings."""
+    if config["kind"] not in ("gauss", "laplace"):
+        raise ValueError(f"there is no kernel {config['kind']!r:.40}")
+    numbers = {name: real(config, name) for name in ("gamma", "ridge", "pull")}
+    return Kernel(config["kind"], **numbers, second=real({"second": 0.0, **config}, "second"))
 
 
 def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
     """Dense points as an array."""
     return points.toarray() if is_dense(points) else points
+
+
+def _only(vote: KernelVote, kept: npt.NDArray[np.bool_]) -> KernelVote:
+    """Without the points that are not kept; the second regression has the first of them."""
+    second = vote.second
+    if second is not None:
+        second = _only(second, kept[: len(second.votes)])
+    return replace(vote, points=vote.points[kept], votes=vote.votes[kept], second=second)
+
+
+def _unlabelled(vote: KernelVote, row: int, label: int, precision: Precision) -> KernelVote:
+    """With one step less of the point's vote for the label, also in the second regression.
+
+    A point's leave-one-out scores do not depend on its own labels, their residuals do.
+    """
+    votes, second = np.array(vote.votes), vote.second
+    votes[row, label] -= 1 / (1 + vote.kernel.ridge)
+    votes[[row]] = _rounded(votes[[row]], precision)
+    if second is not None and row < len(second.votes) and label < second.votes.shape[1]:
+        second = _unlabelled(second, row, label, precision)
+    return replace(vote, votes=votes, second=second)
+
+
+def _merged_votes(
+    vote: KernelVote,
+    labels: sp.csr_matrix,
+    main: npt.NDArray[np.int64],
+    merged: Mapping[int, npt.NDArray[np.int64]],
+) -> Floats:
+    votes = vote.votes[:, main]
+    for new, old in merged.items():
+        votes[:, new] = vote.votes[:, old].sum(axis=1)
+        again = np.maximum(np.asarray(labels[:, old].sum(axis=1)).ravel() - 1.0, 0)
+        votes[:, new] -= again / (1 + vote.kernel.ridge)
+    return votes
+
+
+def _regrouped(second: KernelVote, change: Regrouping) -> KernelVote | None:
+    """The second regression over the labels that it had; squares of a row's numbers are scores.
+
+    None where none of its labels is left.
+    """
+    n, n_labels = second.votes.shape
+    main = change.main[change.main < n_labels]
+    if not len(main):
+        return None
+    merged = {new: old[old < n_labels] for new, old in change.merged.items() if new < len(main)}
+    votes = _merged_votes(second, change.before.labels[:n], main, merged)
+    shares = np.square(second.points)
+    sums = shares[:, main]
+    for new, old in merged.items():
+        sums[:, new] = shares[:, old].sum(axis=1)
+    precision = change.options.precision
+    rows = unpack("rows", pack("rows", rows_of_scores(sums), VOTES[precision]))
+    votes = _rounded(np.ascontiguousarray(votes), precision)
+    return replace(second, points=rows, votes=votes)
 
 
 def _packed(name: str, votes: Floats, precision: Precision) -> Named:
