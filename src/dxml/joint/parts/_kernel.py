@@ -258,11 +258,19 @@ def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
 
 
 def _only(vote: KernelVote, kept: npt.NDArray[np.bool_]) -> KernelVote:
-    """Without the points that are not kept; the second regression has the first of them."""
+    """Without the points that are not kept; the second regression has the first of them.
+
+    The sum of a label's votes stays. Votes for it and against it nearly cancel out, so that without
+    a vote for it alone its scores would fall at every point there is.
+    """
     second = vote.second
     if second is not None:
         second = _only(second, kept[: len(second.votes)])
-    return replace(vote, points=vote.points[kept], votes=vote.votes[kept], second=second)
+    votes = vote.votes[kept]
+    votes = votes + vote.votes[~kept].sum(axis=0) / np.float32(max(len(votes), 1))
+    if np.array_equal(vote.votes, _rounded(vote.votes, "float16")):  # then so are a folder's
+        votes = _rounded(votes, "float16")
+    return replace(vote, points=vote.points[kept], votes=votes, second=second)
 
 
 def _unlabelled(vote: KernelVote, row: int, label: int, precision: Precision) -> KernelVote:
