@@ -30,6 +30,21 @@ def test_every_way_to_multiply_gives_the_same(monkeypatch: pytest.MonkeyPatch) -
     assert torch.equal(module.Distances(X, CPU).squared(Q), whole)
 
 
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_those_without_torch_are_the_same(density: float) -> None:
+    """What may be rounding alone is 0 there too: the first rows are points."""
+    X = rows(60, 400, density)
+    for points in (X, X.toarray()):
+        asked = sp.vstack([X[:20], rows(25, 400, density, 1)], format="csr")
+        expected = module.Distances(points, CPU).squared(asked).numpy()
+        steady = module.SteadyDistances(points)
+        found = steady.squared(asked)
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+        assert (np.diag(found[:20]) == 0).all() and (found[20:] > 0.1).all()
+        for i in range(45):  # its length too, which is no difference of sums over all rows
+            np.testing.assert_array_equal(steady.squared(asked[i])[0], found[i])
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("density", [0.1, 1.0])
 def test_identical_rows_are_at_distance_zero(density: float, device: str) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dxml._core.compiled import compiled, prange
+from dxml._core.compiled import compiled, prange, spare
 from dxml._core.scaling import is_dense
 from dxml._core.sparse import ranges
+from dxml._learners.steady_product import steady_product
 
 if TYPE_CHECKING:
     import torch
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK",
     "Distances",
-    "FewDistances",
     "Rows",
+    "SteadyDistances",
     "blocks",
     "compact",
     "full_precision",
@@ -68,35 +69,50 @@ class Distances:
         return out
 
 
-class FewDistances:
-    """`Distances` by numpy, up to the last bits, for rows so few that torch is not worth it."""
+class SteadyDistances:
+    """`Distances` on a CPU, without torch: those of a row do not depend on the rows beside it."""
 
     def __init__(self, points: Rows) -> None:
-        self._squares = _squares(points)
-        self._columns = None if isinstance(points, np.ndarray) else points.tocsc()
-        self._points = points
+        self._sparse, self._squares = sp.issparse(points), _squares(points)
+        self._points: sp.csc_matrix | Floats
+        if isinstance(points, np.ndarray):
+            self._points = np.ascontiguousarray(points.T, np.float32)
+        else:
+            self._points = points.tocsc()
 
     def squared(self, X: Rows) -> Floats:
         """(n_samples, n_points); what may be rounding alone is 0."""
-        X = in_form(X, self._columns is not None)
-        lengths = _squares(X)[:, None] + self._squares
-        squared: Floats = lengths - 2 * self._products(X)
-        squared[squared < SAME_POINT * lengths] = 0
-        return squared
+        X = in_form(X, self._sparse)
+        out, squares = self._products(X), _squares(X)
+        change = _to_squares.__wrapped__ if spare(len(out)) else _to_squares
+        change(out, squares, self._squares)
+        return out
 
     def _products(self, X: Rows) -> Floats:
-        if isinstance(X, np.ndarray):
-            products: Floats = X @ np.asarray(self._points).T
+        columns = self._points
+        if isinstance(X, np.ndarray) or isinstance(columns, np.ndarray):
+            return steady_product(X, columns)
+        products = np.empty((X.shape[0], len(self._squares)), dtype=np.float32)
+        if not spare(len(products)):
+            arrays = (columns.indptr, columns.indices, columns.data)
+            _invert(X.indptr, X.indices, X.data, *arrays, products)
             return products
-        columns, n = self._columns, len(self._squares)
-        assert columns is not None
-        products = np.empty((X.shape[0], n), dtype=np.float32)
         for i, (first, last) in enumerate(pairwise(X.indptr.tolist())):
             starts, ends = (columns.indptr[X.indices[first:last] + step] for step in (0, 1))
             places = ranges(starts, ends)
             own = np.repeat(X.data[first:last].astype(np.float64), ends - starts)
-            products[i] = np.bincount(columns.indices[places], own * columns.data[places], n)
+            own *= columns.data[places]
+            products[i] = np.bincount(columns.indices[places], own, len(self._squares))
         return products
+
+
+@compiled(parallel=True)
+def _to_squares(products, squares, others):  # type: ignore[no-untyped-def]
+    """Squared distances in place of products; numpy does the same to the bit, row by row."""
+    for i in prange(products.shape[0]):
+        lengths = squares[i] + others
+        own = lengths - np.float32(2) * products[i]
+        products[i] = np.where(own < np.float32(SAME_POINT) * lengths, np.float32(0), own)
 
 
 def _dense_products(points: Floats, device: torch.device) -> Products:
@@ -166,8 +182,8 @@ def _squares(X: Rows) -> Floats:
     """The squared length of each row."""
     if isinstance(X, np.ndarray):
         return np.square(X, dtype=np.float64).sum(axis=1).astype(np.float32)
-    ends = np.concatenate([[0], np.cumsum(np.square(X.data, dtype=np.float64))])
-    return np.diff(ends[X.indptr]).astype(np.float32)
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0]).astype(np.float32)
 
 
 def compact(X: Rows) -> Rows:

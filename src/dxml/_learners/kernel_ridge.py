@@ -30,13 +30,14 @@ import scipy.sparse as sp
 from dxml._learners.distances import (
     BLOCK,
     Distances,
-    FewDistances,
     Rows,
+    SteadyDistances,
     blocks,
     compact,
     full_precision,
     in_form,
 )
+from dxml._learners.steady_product import steady_product
 from dxml.exceptions import DataFormatError
 
 if TYPE_CHECKING:
@@ -217,11 +218,13 @@ class KernelVote:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was put on devices, which no pickle takes; it is put there again."""
-        kept = {name: value for name, value in self.__dict__.items() if name != "_few"}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_distances"}
         return kept | {"_placed": {}}
 
     def scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels, (n_samples, n_labels)."""
+        if device.type == "cpu":
+            return self.steady_scores(X)
         own = self.own_scores(X, device)
         if self.second is not None:
             n_first = self.second.votes.shape[1]
@@ -237,24 +240,21 @@ class KernelVote:
         own[:, :n_related] = (said + related).cpu().numpy()
         return own
 
-    def few_scores(self, X: Rows) -> Floats:
-        """`scores` by numpy, up to the last bits, for so few rows that torch is not worth it."""
-        squared = self._few.squared(X)
-        if self.kernel.kind == "gauss":
-            values = np.exp(squared * np.float32(-self.kernel.gamma / 2))
-        else:
-            values = np.exp(np.sqrt(squared) * np.float32(-self.kernel.gamma))
-        own: Floats = values @ self.votes
+    def steady_scores(self, X: Rows) -> Floats:
+        """`scores` on a CPU, without torch: those of a row do not depend on the rows beside it."""
+        own = self._steady_own(X)
         if self.second is not None:
             n_first = self.second.votes.shape[1]
-            own[:, :n_first] += self.second.few_scores(rows_of_scores(own[:, :n_first]))
+            own[:, :n_first] += self.second.steady_scores(rows_of_scores(own[:, :n_first]))
         if self.relations is not None:
-            said = own[:, : len(self.relations)].copy()
-            own[:, : len(self.relations)] += said @ self.relations
+            n_related = len(self.relations)
+            own[:, :n_related] += steady_product(own[:, :n_related], self.relations)
         return own
 
     def own_scores(self, X: Rows, device: torch.device) -> Floats:
         """Scores of all labels by the points' votes alone."""
+        if device.type == "cpu":
+            return self._steady_own(X)
         distances, votes = self._on(device)
         out = np.empty((X.shape[0], votes.shape[1]), dtype=np.float32)
         with full_precision():
@@ -263,9 +263,21 @@ class KernelVote:
                 out[part] = (values @ votes).cpu().numpy()
         return out
 
+    def _steady_own(self, X: Rows) -> Floats:
+        out = np.empty((X.shape[0], self.votes.shape[1]), dtype=np.float32)
+        for part, rows in blocks(X, BLOCK // max(len(self.votes), 1)):
+            values = self._distances.squared(rows)
+            if self.kernel.kind == "gauss":
+                values *= np.float32(-self.kernel.gamma / 2)
+            else:
+                np.sqrt(values, out=values)
+                values *= np.float32(-self.kernel.gamma)
+            out[part] = steady_product(np.exp(values, out=values), self.votes)
+        return out
+
     @cached_property
-    def _few(self) -> FewDistances:
-        return FewDistances(self.points)
+    def _distances(self) -> SteadyDistances:
+        return SteadyDistances(self.points)
 
     def _on(self, device: torch.device) -> tuple[Distances, Tensor]:
         import torch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -12,7 +11,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from dxml._core.arrays import Arrays, real, whole
-from dxml._core.compiled import spare
 from dxml._core.precision import Precision, pack, unpack
 from dxml._core.random import spawn
 from dxml._core.scaling import is_dense
@@ -152,8 +150,8 @@ class KernelPart(Part):
 
     def _every(self, query: Query) -> Floats:
         """The scores of all labels, (n_samples, n_labels)."""
-        if query.device == "cpu" and spare(query.X.shape[0]) and "torch" not in sys.modules:
-            return self.vote.few_scores(query.X)
+        if query.device == "cpu":
+            return self.vote.steady_scores(query.X)
         import torch
 
         return self.vote.scores(query.X, torch.device(query.device))
