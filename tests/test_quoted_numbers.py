@@ -14,14 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-EXPERIMENTS = ("joint-experiments", "deep-experiments")
 PAGES = sorted(
     [
         ROOT / "README.md",
         *(ROOT / "docs").rglob("*.md"),
         ROOT / "benchmarks" / "README.md",
         RESULTS / "notes.md",
-        *(RESULTS / folder / "README.md" for folder in EXPERIMENTS),
+        *RESULTS.glob("*/README.md"),
     ]
 )
 UNITS = r"(?: ?(?:s|ms|ns|h|MB|GB|TB|GiB)\b| ?%| seconds| minutes| hours| per cent| times| million)"
@@ -67,13 +66,9 @@ SOURCES = {
     "docs/how-it-works.md": ("incremental.jsonl",),
     "docs/guide/probabilities.md": ("calibration.jsonl",),
     "benchmarks/results/joint-experiments/README.md": (
-        *(f"joint-experiments/{path.name}" for path in (RESULTS / EXPERIMENTS[0]).glob("*.txt")),
-        *("short-texts.json", "peers.json", "paper-eurlex.json", "contents-paths.json"),
+        *("short-texts.json", "peers.json", "contents-paths.json", "parts-worth.jsonl"),
     ),
-    "benchmarks/results/deep-experiments/README.md": (
-        "deep-experiments/encoder-alone.jsonl",
-        "deep-experiments/tokens.jsonl",
-    ),
+    "benchmarks/results/deep-experiments/README.md": ("deep-experiments/encoder-alone.jsonl",),
 }
 """Where the numbers of a page come from; a page that is not here quotes none."""
 SCORES = {
@@ -100,16 +95,6 @@ NOT_RESULTS = {
     "docs/reliability.md": {"200 times", "256 MB", "8 million", "0.0001", "0.002"},
     "docs/what-holds.md": {"0.0001", "0.002", "0.05", "1 MB", "2.4 GB"},
     "benchmarks/results/notes.md": {"0.1", "0.3", "0.01", "255 s"},  # settings and a limit
-    "benchmarks/results/joint-experiments/README.md": {
-        *("66.71", "66.85", "85.0 / 61.2 / 46.9", "83.4 / 31.3 / 19.2")  # the page says so
-    }
-    | {
-        *("66.1 / 40.8 / 29.8", "65.7 / 40.4 / 29.6", "70.1 / 64.8 / 60.0", "70.5 / 64.9 / 60.1"),
-        *("70.5 / 64.8 / 60.1", "70.4 / 65.2 / 60.2", "70.1 / 64.6 / 59.9", "70.3 / 65.0 / 60.3"),
-        *("70.5 / 65.3 / 60.5", "70.3 / 65.3 / 60.7", "70.7 / 65.7 / 60.9", "70.7 / 65.5 / 60.9"),
-        *("89.1 / 74.3 / 63.2",),
-    },  # means of several lines, and the ends of ranges
-    "benchmarks/results/deep-experiments/README.md": {"2.11"},
 }
 """Settings, limits and sizes of what is fetched: nothing that was measured."""
 GENERATED = re.compile(
@@ -187,9 +172,6 @@ def contents(name: str) -> Any:
 
 def triples_in(value: Any) -> Iterator[tuple[float, ...]]:
     """Scores at 1, 3 and 5 that were stored together."""
-    if isinstance(value, str):
-        shown = [float(found) for found in re.findall(r"\d+\.\d+", value)]
-        yield from zip(shown, shown[1:], shown[2:], strict=False)
     if isinstance(value, dict):
         plain = {k: v.get("mean") if isinstance(v, dict) else v for k, v in value.items()}
         for name in plain:
