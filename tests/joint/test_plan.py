@@ -42,6 +42,7 @@ def of(
     width: int = 0,
     learners: int = 1,
     epochs: int = 25,
+    voters: int = 0,
     trees: bool = False,
 ) -> Plan:
     """A plan by what its parts are."""
@@ -49,7 +50,8 @@ def of(
     if kernel:
         parts["kernel"] = {}
     if width:
-        parts["wide"] = {"width": width, "learners": learners, "epochs": epochs}
+        own = {"width": width, "learners": learners, "epochs": epochs}
+        parts["wide"] = {**own, "voters": voters}
     if trees:
         parts["trees"] = {"n_trees": 3}
     if linear:
@@ -150,6 +152,18 @@ def test_a_kernel_stands_alone_on_few_points(n: int) -> None:
         assert plan(n, 500, 100, device) == of(True, kernel=True, linear=True)
 
 
+def test_a_gpu_tries_votes_of_neighbours_on_dense_features() -> None:
+    found = plan(20_000, 120, 100, "cuda", dense=True)
+    [variant] = found.variants
+    assert found.parts["wide"] == {"width": 2048, "learners": 1, "epochs": 120, "voters": 0}
+    assert variant.parts == {**found.parts, "wide": {**found.parts["wide"], "voters": 8192}}
+    assert list(variant.parts) == list(found.parts) and variant.every_label
+    assert plan(20_000, 120, 100, dense=True).variants == (), "a CPU"
+    assert plan(20_000, 120, 100, "cuda").variants == (), "sparse features"
+    assert plan(20_000, 120, 4_000, "cuda", dense=True).variants == (), "shortlists"
+    assert plan(9_999, 120, 100, "cuda", dense=True).variants == (), "no wide layer"
+
+
 def test_a_wide_layer_joins_the_kernel_on_more_points() -> None:
     both: dict[str, Any] = {"kernel": True, "linear": True}
     assert plan(10_000, 500, 100, "cuda") == of(True, **both, width=4096, learners=4, epochs=40)
@@ -184,7 +198,8 @@ def test_dense_features_are_trained_on_longer_by_a_cpu() -> None:
     assert epochs(160_000) == 64  # with 256 units
     assert epochs(31_000, width=4096) == 25  # at least as many as of sparse features; afforded: 20
     assert epochs(31_000, epochs=7) == 7
-    assert epochs(31_000, "cuda") == 40
+    assert epochs(31_000, "cuda") == 120
+    assert width(plan(31_000, 120, 100, "cuda", dense=True)) == 2048
     assert epochs(10_000, dense=False) == 25
 
 

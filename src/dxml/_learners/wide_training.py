@@ -3,6 +3,10 @@
 Several such layers with heads of their own can be trained in one pass. Each has a loss and dropout
 of its own, and the mean of their logits is a wide layer again: theirs side by side.
 
+Where neighbours are searched in the layer's space, how well they say a point's labels is a second
+loss (`dxml._learners.neighbour_loss`): a head alone tells labels apart, and leaves it to chance
+which points are near.
+
 The logits of a batch for all labels never exist at once (`dxml._learners.logistic_loss`). On a GPU
 matrix products are made in bfloat16 and weights kept in float32; a CPU computes in float32.
 """
@@ -26,6 +30,7 @@ from dxml._core.cuda_graph import capture
 from dxml._core.stages import remembered
 from dxml._core.threads import SMALL_STEP, threads
 from dxml._learners.logistic_loss import chunked_logistic
+from dxml._learners.neighbour_loss import NeighbourLoss
 from dxml._learners.wide_layer import ROWS, Weights, WideHead
 from dxml.progress import SILENT, Progress
 
@@ -48,6 +53,8 @@ class WideSettings:
         Standard deviation of a unit's initial value on a point of average length, about.
     chunk : int
         Labels with logits at a time.
+    voters : int
+        Points whose votes for a batch are a second loss; 0: there is none.
     """
 
     width: int = 4096
@@ -60,6 +67,7 @@ class WideSettings:
     hidden_dropout: float = 0.5
     spread: float = 0.3
     chunk: int = 16384
+    voters: int = 0
 
 
 def fit_wide(
@@ -73,7 +81,7 @@ def fit_wide(
     stage: str = "wide head",
     progress: Progress = SILENT,
 ) -> tuple[WideHead, list[float]]:
-    """Minimise the logistic loss over both layers with AdamW.
+    """Minimise the logistic loss over both layers, and that of votes, with AdamW.
 
     Parameters
     ----------
@@ -136,7 +144,8 @@ def _fit(
         threads(1 if device.type == "cpu" and work < SMALL_STEP else None),
         progress.stage(stage, settings.epochs * bounds[-1], "points") as report,
     ):
-        steps = _Steps(_features_on(X, device), weights, settings)
+        voting = NeighbourLoss(Y, settings.voters, device) if settings.voters else None
+        steps = _Steps(_features_on(X, device), weights, settings, voting)
         if device.type == "cuda":
             size = bounds[1]
             steps.capture(size, int(np.sort(np.diff(Y.indptr))[-size:].sum()))
@@ -185,9 +194,14 @@ class _Steps:
     """Steps of AdamW; on a GPU one is captured and then replayed, as starting it costs the most."""
 
     def __init__(
-        self, features: Callable[[Tensor], Tensor], weights: Weights, settings: WideSettings
+        self,
+        features: Callable[[Tensor], Tensor],
+        weights: Weights,
+        settings: WideSettings,
+        voting: NeighbourLoss | None,
     ) -> None:
         self._features, self._weights, self._settings = features, weights, settings
+        self._voting = voting
         device = weights[0].device
         self._rate = torch.zeros((), device=device)
         self._total = torch.zeros((), device=device)
@@ -233,6 +247,11 @@ class _Steps:
         settings, (inner, inner_bias, outer, outer_bias) = self._settings, self._weights
         hidden = _train_hidden(self._features(points), inner, inner_bias, settings)
         loss = chunked_logistic(hidden, outer, outer_bias, rows, columns, settings.chunk)
+        if self._voting is not None:
+            voters = self._voting.draw()
+            theirs = _train_hidden(self._features(voters), inner, inner_bias, settings)
+            votes = self._voting(points, hidden, voters, theirs)
+            loss = loss + settings.learners * votes  # the other is a sum over learners
         self._optimiser.zero_grad()
         loss.backward()
         self._optimiser.step()

@@ -101,7 +101,7 @@ class Joint(Teachable):
         epochs: Annotated[
             int | None,
             Range(1),
-            "passes of the wide layer over the points; None: 15 to 80, by the data and the device",
+            "passes of the wide layer over the points; None: 15 to 120, by the data and the device",
         ] = None,
         batch_size: Annotated[
             int | None, Range(1), "points in a step of the wide layer; None: by their number"

@@ -62,10 +62,14 @@ class Plan:
         Whether every label of a point is scored, rather than a shortlist.
     parts : dict of dicts
         Settings of each part, by its name.
+    variants : tuple of Plan
+        What is fitted without the held-out points too. One of them is taken where those rank better
+        by it.
     """
 
     every_label: bool
     parts: Mapping[str, Settings]
+    variants: tuple[Plan, ...] = ()
 
     @property
     def space(self) -> str | None:
@@ -97,11 +101,15 @@ def shape_of(
 def outside_arrays(plan: Plan, shape: Shape, options: Options, threads: int) -> dict[str, float]:
     """Bytes that training takes which are no arrays of numpy, by what takes them.
 
-    Each thread of a compiled loop has a number for every point, feature or label.
+    Each is the largest of the plan and its variants. Each thread of a compiled loop has a number for
+    every point, feature or label.
     """
     loops = threads * (4.0 * shape.n_samples + 4.0 * shape.n_features + 16.0 * shape.n_labels)
-    parts = {name: PARTS[name].outside(shape, options, own) for name, own in plan.parts.items()}
-    return {"loops": loops} | {name: size for name, size in parts.items() if size}
+    needs = {"loops": loops}
+    for each in (plan, *plan.variants):
+        for name, own in each.parts.items():
+            needs[name] = max(needs.get(name, 0.0), PARTS[name].outside(shape, options, own))
+    return {name: size for name, size in needs.items() if size}
 
 
 def make_plan(shape: Shape, options: Options) -> Plan:
@@ -111,4 +119,9 @@ def make_plan(shape: Shape, options: Options) -> Plan:
         settings = kind.plan(shape, options, parts)
         if settings is not None:
             parts[name] = settings
-    return Plan(shape.every_label, parts)
+    variants = tuple(
+        Plan(shape.every_label, {**parts, name: other})
+        for name, own in parts.items()
+        for other in PARTS[name].variants(shape, options, own)
+    )
+    return Plan(shape.every_label, parts, variants)

@@ -23,6 +23,7 @@ __all__ = [
     "TREE_LABELS",
     "TREE_NEGATIVES",
     "TREE_WORK",
+    "VOTERS",
     "WELL_COMPARED",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
@@ -77,6 +78,8 @@ TREE_LABELS = (256, 100_000)
 only where there are too many points to score every label."""
 PROPOSED = 9
 """Labels that trees or a wide layer add to a shortlist."""
+VOTERS = 8192
+"""Points whose votes teach the space in which neighbours are searched, at a time, on a GPU."""
 WELL_COMPARED = 0.85
 """Share of a point, by squared weight, that its neighbours are found by, from which on neither adds
 anything to its shortlist. Of abstracts it is nearly always more."""

@@ -18,7 +18,7 @@ from dxml.joint.parts.protocol import Data, Options, Query, Task
 
 CPU = torch.device("cpu")
 KNOWN = 10  # of the 12 labels; the last two are new
-SETTINGS = {"width": 32, "learners": 1, "epochs": 5}
+SETTINGS = {"width": 32, "learners": 1, "epochs": 5, "voters": 0}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -28,6 +28,7 @@ from dxml.joint._sizes import (
     FEW_POINTS,
     KERNEL_ALONE_POINTS,
     PROPOSED,
+    VOTERS,
     WELL_COMPARED,
     WIDE_LEARNERS,
     WIDE_WEIGHTS,
@@ -61,7 +62,7 @@ class WidePart(Part):
     Attributes
     ----------
     head : WideHead
-    learners, epochs : int
+    learners, epochs, voters : int
         See `WideSettings`.
     history : tuple of float
         Mean training loss of each epoch.
@@ -75,12 +76,14 @@ class WidePart(Part):
     head: WideHead
     learners: int = 1
     epochs: int = 25
+    voters: int = 0
     history: tuple[float, ...] = field(default=(), repr=False)
 
     @classmethod
     def plan(
         cls, shape: Shape, options: Options, others: Mapping[str, Settings]
     ) -> Settings | None:
+        gpu = shape.device != "cpu"
         epochs = options.epochs or _epochs(shape)
         kernel = "kernel" in others
         width = options.width
@@ -91,18 +94,25 @@ class WidePart(Part):
                 width = 0
         if not width:
             return None
-        gpu = shape.device != "cpu"
         if options.epochs is None and shape.dense and not gpu:
             epochs = _afforded_epochs(shape, width, epochs)
         several = shape.every_label and gpu and not shape.dense and width % WIDE_LEARNERS == 0
         learners = WIDE_LEARNERS if several else 1
-        return {"width": width, "learners": learners, "epochs": epochs}
+        return {"width": width, "learners": learners, "epochs": epochs, "voters": 0}
+
+    @classmethod
+    def variants(cls, shape: Shape, options: Options, settings: Settings) -> Sequence[Settings]:
+        """Dense features on a GPU: neighbours in this space may have a loss of their own."""
+        if not (shape.dense and shape.every_label and shape.device != "cpu"):
+            return ()
+        return ({**settings, "voters": VOTERS},)
 
     @classmethod
     def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
-        """Weights with their slopes and moments, and the scores of a batch."""
+        """Weights with their slopes and moments, the scores of a batch, and the units of voters."""
         weights = settings["width"] * (shape.n_features + shape.n_labels)
-        return 16.0 * weights + 12.0 * LARGE_BATCH * (settings["width"] + shape.n_labels)
+        voters = 24.0 * settings["voters"] * (settings["width"] + shape.n_features)
+        return 16.0 * weights + 12.0 * LARGE_BATCH * (settings["width"] + shape.n_labels) + voters
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
@@ -119,12 +129,14 @@ class WidePart(Part):
             progress=task.progress,
         )
         before = start.history if isinstance(start, WidePart) else ()
-        return cls(head, settings["learners"], settings["epochs"], (*before, *history))
+        kept = {name: settings[name] for name in ("learners", "epochs", "voters")}
+        return cls(head, **kept, history=(*before, *history))
 
     @property
     def settings(self) -> Settings:
         width = len(self.head.inner_bias)
-        return {"width": width, "learners": self.learners, "epochs": self.epochs}
+        own = {"learners": self.learners, "epochs": self.epochs, "voters": self.voters}
+        return {"width": width, **own}
 
     def scores(self, query: Query) -> Floats:
         device = torch.device(query.device)
@@ -230,6 +242,7 @@ class WidePart(Part):
             WideHead.from_arrays(arrays, n_features, known.n_labels, width),
             whole(config, "learners", 1),
             whole(config, "epochs", 1),
+            whole({"voters": 0, **config}, "voters"),
             tuple(reals(config["history"], "history")),
         )
 
@@ -238,7 +251,7 @@ def _epochs(shape: Shape) -> int:
     if shape.device == "cpu":
         return 25
     if shape.every_label:
-        return 40
+        return 120 if shape.dense else 40
     return 15 if shape.n_samples < FEW_POINTS else 25
 
 
@@ -252,7 +265,8 @@ def _afforded_epochs(shape: Shape, width: int, least: int) -> int:
 def _affordable_width(shape: Shape, epochs: int) -> int:
     """A multiple of 1,024, or of 256 below that."""
     weights = shape.n_features + shape.n_labels  # of one unit
-    most = min(4096, WIDE_WEIGHTS // weights, int(shape.memory / 2 / (16 * weights)))
+    widest = 2048 if shape.dense and shape.every_label and shape.device != "cpu" else 4096
+    most = min(widest, WIDE_WEIGHTS // weights, int(shape.memory / 2 / (16 * weights)))
     if shape.device == "cpu":
         afforded = int(CPU_WIDE_OPERATIONS / (6 * epochs * shape.n_samples * weights))
         most = min(most, 2048, max(afforded, DENSE_WIDTH if shape.dense else 0))
@@ -263,7 +277,8 @@ def _affordable_width(shape: Shape, epochs: int) -> int:
 
 def _wide_settings(n: int, settings: Settings, options: Options, *, warm: bool) -> WideSettings:
     small = n < FEW_POINTS or options.standardised
-    batch = options.batch_size or (256 if small else LARGE_BATCH)
+    voted = settings["voters"] > 0
+    batch = options.batch_size or ((512 if voted else 256) if small else LARGE_BATCH)
     epochs = settings["epochs"]
     return WideSettings(
         width=settings["width"],
@@ -272,7 +287,9 @@ def _wide_settings(n: int, settings: Settings, options: Options, *, warm: bool) 
         batch_size=batch,
         learning_rate=5e-3 if batch < LARGE_BATCH else 3e-3,
         feature_dropout=0.0 if options.standardised else 0.3,
+        hidden_dropout=0.25 if voted else 0.5,
         spread=0.3 if options.standardised else 0.1,
+        voters=settings["voters"],
     )
 
 

@@ -389,6 +389,14 @@ class Part(ABC):
         return None
 
     @classmethod
+    def variants(cls, shape: Shape, options: Options, settings: Settings) -> Sequence[Settings]:
+        """Other settings than those planned, for held-out points to choose from.
+
+        All parts are fitted without the held-out points for each of them.
+        """
+        return ()
+
+    @classmethod
     def optional(cls, every_label: bool, others: Mapping[str, Part]) -> bool:
         """Whether it stays only if held-out points are ranked better with it."""
         return False
