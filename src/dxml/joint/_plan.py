@@ -101,8 +101,8 @@ def shape_of(
 def outside_arrays(plan: Plan, shape: Shape, options: Options, threads: int) -> dict[str, float]:
     """Bytes that training takes which are no arrays of numpy, by what takes them.
 
-    Each is the largest of the plan and its variants. Each thread of a compiled loop has a number for
-    every point, feature or label.
+    Each is the largest of the plan and its variants. Each thread of a compiled loop has a number
+    for every point, feature or label.
     """
     loops = threads * (4.0 * shape.n_samples + 4.0 * shape.n_features + 16.0 * shape.n_labels)
     needs = {"loops": loops}
