@@ -91,7 +91,9 @@ def test_a_method_and_a_data_set_of_ones_own_become_rows(folder: Path) -> None:
     assert (result.ranking().indices[:, :6] == np.argsort(-frequency, kind="stable")).all()
     assert first["rankings"] == [result.ranking_hash()[:16]]
     assert {"read", "prepare", "train", "save", "load", "predict"} <= set(first["stages"])
-    assert result.record["model_bytes"] == 8 * 6
+    shares = (np.sort(frequency)[::-1] + 1) / (90 + 2)
+    assert np.allclose(result.ranking().scores[0, :6], shares)
+    assert result.record["model_bytes"] == 128 + 8 * 6
     assert str(folder) not in json.dumps(stored)
     page = render_board([stored])
     assert result.ranking_hash()[:16] in page and "Most frequent" in page
@@ -120,7 +122,7 @@ def test_mistakes_in_an_adapter_are_named(folder: Path) -> None:
     with pytest.raises(ParameterError, match="no such adapter file"):
         peer_of("absent.py")
     peer = peer_of("frequent.py")
-    assert (peer.title, dict(peer.parameters), peer.steps) == ("Most frequent", {"smooth": 1}, ())
+    assert (peer.title, dict(peer.parameters), peer.steps) == ("Most frequent", {"smooth": 1.0}, ())
     bad = CliRunner().invoke(app, ["bench", "run", "smoke", "--method", "knn"])
     assert isinstance(bad.exception, ParameterError)
     assert "give an experiment, or --method and --data" in str(bad.exception)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dxml.bench import _worker as worker
@@ -17,9 +20,12 @@ from dxml.bench._runner import run_experiment
 from dxml.bench._spec import Run, find_experiment
 from dxml.bench.peers import PEERS, Peer
 from dxml.bench.peers import _environment as environment
+from dxml.bench.peers._driver import checked
 from dxml.bench.peers._environment import PeerError, make_environment
 
 from .conftest import PLANTED, QUICK, experiment, plan
+
+Array = npt.NDArray[Any]
 
 POPULAR = """
 import numpy as np
@@ -122,11 +128,70 @@ def test_a_peer_that_crashes_is_a_row_that_says_so(
     stored = store.get(RUN)
     assert stored is not None and stored.status == "failed"
     assert "the run of popular ended with code 1" in stored.record["error"]
-    assert stored.record["error"].endswith("code 1: ValueError: no labels")
+    assert stored.record["error"].endswith("code 1: train raised ValueError: no labels")
     assert "Traceback" in stored.record["detail"]
     popular(POPULAR.replace("return order", "import os; os.kill(os.getpid(), 11)"))
     run_experiment(experiment(plan(RUN)), store, QUICK, retry_failed=True)
     assert "ended with signal 11" in store.get(RUN).record["error"]  # type: ignore[union-attr]
+
+
+IDS, SCORES = np.tile(np.arange(5), (14, 1)), np.ones((14, 5))
+
+
+def with_value(array: Array, at: tuple[int, int], value: float) -> Array:
+    changed = array.copy()
+    changed[at] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "two arrays of shape (14, 5), padded with -1; got NoneType."),
+        (IDS, "got ndarray."),
+        ((IDS, SCORES, 3), "got tuple of 3."),
+        ((IDS[1:], SCORES[1:]), "got shapes (13, 5) and (13, 5)."),
+        ((IDS[:, :3], SCORES[:, :3]), "got shapes (14, 3) and (14, 3)."),
+        ((SCORES, IDS), "ids must be whole numbers, got float64. Return ids, then scores."),
+        ((IDS + 990, SCORES), "0 to 5, or -1 where a row has no more; got 990 in row 0."),
+        ((IDS - 2, SCORES), "got -2 in row 0."),
+        ((IDS * 0, SCORES), "names each label once; got ids 0, 0, 0, 0, 0 in row 0. Pad with -1"),
+        ((with_value(IDS, (3, 1), -1), SCORES), "of a row; got 0, -1, 2, 3, 4 as ids in row 3."),
+        ((IDS, with_value(SCORES, (2, 1), np.nan)), "finite, got 1, nan, 1, 1, 1 in row 2."),
+        ((IDS, with_value(SCORES, (1, 4), 9)), "got 1, 1, 1, 1, 9 in row 1. Sort by falling score"),
+    ],
+)
+def test_what_is_no_ranking_is_refused(found: object, said: str) -> None:
+    """It was stored as done, and stopped the scoring of every method beside it."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        checked(found, (14, 5), 6)
+
+
+def test_a_ranking_is_stored_as_it_comes_but_for_what_stands_beside_padding() -> None:
+    ids, scores = checked(
+        (with_value(IDS, (0, 4), -1), with_value(SCORES, (0, 4), np.nan)), (14, 5), 6
+    )
+    assert ids[0].tolist() == [0, 1, 2, 3, -1] and scores[0].tolist() == [1, 1, 1, 1, 0]
+    assert (ids[1:] == IDS[1:]).all() and (ids.dtype, scores.dtype) == (np.int32, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("raise ValueError('one\\ntwo')", "predict raised ValueError: one two"),
+        ("import sys; sys.exit(0)", "predict raised SystemExit: 0"),
+        ("import os; os._exit(0)", "the run of popular ended before it had ranked anything"),
+        ("return order", "two arrays of shape (18, 5), padded with -1; got ndarray."),
+    ],
+)
+def test_a_run_that_ends_early_says_where(
+    popular: Callable[[str], Peer], store: Store, end: str, said: str
+) -> None:
+    popular(POPULAR.partition("    n = X")[0] + f"    {end}\n")
+    run_experiment(experiment(plan(RUN)), store, QUICK)
+    stored = store.get(RUN)
+    assert stored is not None and stored.status == "failed"
+    assert said in stored.record["error"]
 
 
 def test_an_environment_is_made_once_step_by_step(

@@ -11,7 +11,8 @@ adapter knows its library and nothing of dxml:
     load(folder, parameters) -> model                                 optional: the same is asked
     predict(model, X, k, threads) -> (indices, scores)
 
-with X, Y as scipy CSR and rankings as (n, k) arrays padded with -1. The library is imported inside.
+with X, Y as scipy CSR and rankings as (n, k) arrays, best first, padded with -1. The library is
+imported inside. `_driver.checked` refuses what is no ranking.
 Each step is timed by itself. The files of a model must be in folder before it predicts.
 
 An adapter of anybody is one file outside the package, named by its path. It may also say
@@ -135,8 +136,9 @@ def read_adapter(path: Path) -> Peer:
         raise ParameterError(f"{path}: no such adapter file.")
     try:
         found = runpy.run_path(str(path))
-    except Exception as error:
-        raise ParameterError(f"{path.name}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        hint = ". Import it inside the functions" if isinstance(error, ImportError) else ""
+        raise ParameterError(f"{path.name}: {type(error).__name__}: {error}{hint}.") from error
     if missing := [
         name for name in ("prepare", "train", "predict") if not callable(found.get(name))
     ]:

@@ -102,6 +102,8 @@ def run_peer(
     driver = Path(__file__).with_name("_driver.py")
     own = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": ""}
     _call([str(python), str(driver), str(folder)], f"the run of {peer.name}", {**os.environ, **own})
+    if not (folder / "measured.json").is_file():
+        raise PeerError(f"the run of {peer.name} ended before it had ranked anything")
     with np.load(folder / "ranking.npz", allow_pickle=False) as arrays:
         ranking = TopK(arrays["indices"], arrays["scores"])
     return PeerResult(ranking, json.loads((folder / "measured.json").read_text("utf-8")))
