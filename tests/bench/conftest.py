@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import pytest
 from dxml.bench._results import Store, Stored
 from dxml.bench._spec import Experiment, Planned, Run
 from dxml.bench._worker import Settings
+from dxml.data import make_planted, write
 from dxml.topk import TopK
 
 PLANTED = "planted:n_samples=90,n_features=40,n_labels=6"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "board.md"
+OWN = make_planted(120, 40, 6, random_state=0)
 MACHINE = {"cpu": "Some CPU", "cores": 2, "memory_gib": 8, "gpu": None}
 
 
@@ -64,3 +68,15 @@ def experiment(*planned: Planned, name: str = "e", processes: bool = False) -> E
 
 
 QUICK = Settings(device="cpu", threads=1, warm_up=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The adapter and the two kinds of data set of the guide."""
+    [adapter] = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "frequent.py").write_text(adapter, "utf-8")
+    for name, rows in (("train", np.arange(90)), ("test", np.arange(90, 120))):
+        write(OWN.take(rows), tmp_path / f"{name}.txt")
+    (tmp_path / "mine.toml").write_text('train = "train.txt"\ntest = "test.txt"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -16,15 +16,13 @@ from dxml.bench._results import Store
 from dxml.bench._spec import own_experiment
 from dxml.bench._summary import load_rows, load_summaries
 from dxml.bench.peers import peer_of
-from dxml.data import make_planted, write
-from dxml.exceptions import ParameterError
+from dxml.exceptions import DataFormatError, ParameterError
 
+from .conftest import OWN
 from .made_up import not_run, row
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-GUIDE = ROOT / "docs" / "guide" / "board.md"
-DATA = make_planted(120, 40, 6, random_state=0)
 
 
 def summary(*rows: dict[str, object]) -> dict[str, object]:
@@ -64,18 +62,6 @@ def test_rows_by_hand() -> None:
     assert '<td data-number="40">40.00</td>' in page
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The adapter and the two kinds of data set of the guide."""
-    [adapter] = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    (tmp_path / "frequent.py").write_text(adapter, "utf-8")
-    for name, rows in (("train", np.arange(90)), ("test", np.arange(90, 120))):
-        write(DATA.take(rows), tmp_path / f"{name}.txt")
-    (tmp_path / "mine.toml").write_text('train = "train.txt"\ntest = "test.txt"\n', "utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_a_method_and_a_data_set_of_ones_own_become_rows(folder: Path) -> None:
     asked = ["bench", "run", "--method", "frequent.py", "--method", "knn", "--data", "mine.toml"]
     done = CliRunner().invoke(app, [*asked, "--results", "out", "--name", "mine", "-q"])
@@ -87,7 +73,7 @@ def test_a_method_and_a_data_set_of_ones_own_become_rows(folder: Path) -> None:
     [run, _] = own_experiment("mine", ["frequent.py", "knn"], ["mine.toml"]).runs
     result = Store(folder / "out").get(run)
     assert result is not None
-    frequency = DATA.Y[:90].getnnz(axis=0)
+    frequency = OWN.Y[:90].getnnz(axis=0)
     assert (result.ranking().indices[:, :6] == np.argsort(-frequency, kind="stable")).all()
     assert first["rankings"] == [result.ranking_hash()[:16]]
     assert {"read", "prepare", "train", "save", "load", "predict"} <= set(first["stages"])
@@ -107,7 +93,32 @@ def test_a_second_command_adds_to_what_the_first_has_stored(folder: Path) -> Non
         assert done.exit_code == 0, done.output
     stored = json.loads((folder / "out" / "mine.json").read_text("utf-8"))
     assert sorted(row["label"] for row in stored["rows"]) == ["Most frequent", "knn"]
-    assert stored["data"].keys() == {"mine.toml"} and stored["commits"]
+    assert stored["data"].keys() == {"mine"} and stored["commits"]
+
+
+def test_a_file_that_is_no_summary_of_this_name_stays(folder: Path) -> None:
+    asked = ["bench", "run", "--method", "knn", "--data", "mine.toml", "--name", "mine"]
+    (folder / "out").mkdir()
+    path = folder / "out" / "mine.json"
+    for text in ('[{"n": 1}]', '{"experiment": "other", "format": 1}', "{"):
+        path.write_text(text, "utf-8")
+        done = CliRunner().invoke(app, [*asked, "--results", "out"])
+        assert isinstance(done.exception, DataFormatError), done.output
+        assert path.read_text("utf-8") == text and not (folder / "out" / "raw").exists()
+
+
+def test_a_command_of_which_a_run_fails_says_so(folder: Path) -> None:
+    (folder / "bad.py").write_text(
+        "def prepare(X, Y, folder): raise ValueError('mine')\n"
+        "def train(state, folder, parameters, threads, seed): ...\n"
+        "def predict(model, X, k, threads): ...\n"
+    )
+    asked = ["bench", "run", "--method", "bad.py", "--method", "frequent.py", "--data", "mine.toml"]
+    done = CliRunner().invoke(app, [*asked, "--results", "out", "-q"])
+    assert done.exit_code == 1 and "1 failed (again: --retry-failed)" in done.output
+    [stored] = load_summaries(folder / "out")
+    bad, good = stored["rows"]
+    assert "prepare raised ValueError: mine" in bad["failed"][0]["error"] and good["runs"] == 1
 
 
 def test_mistakes_in_an_adapter_are_named(folder: Path) -> None:

@@ -231,8 +231,12 @@ def test_failures_stand_last() -> None:
 
 
 def test_a_method_of_ones_own_takes_no_name_of_the_table(checkout: Path) -> None:
-    asked = ["run", "--method", "knn", "--data", "bibtex", "--name", "good"]
-    said = CliRunner().invoke(app, asked)
-    assert isinstance(said.exception, ParameterError)
-    assert "--name good would replace what good measured" in str(said.exception)
+    taken = ("good", "joint", "elsewhere")
+    said = {name: f"--name {name} would replace what {name} measured" for name in taken}
+    bad = ("../good", ".hidden", "a/b", "")
+    said |= dict.fromkeys(bad, "--name must be letters, digits, - and _, got")
+    for name, why in said.items():
+        asked = ["run", "--method", "knn", "--data", "bibtex", "--name", name]
+        done = CliRunner().invoke(app, asked)
+        assert isinstance(done.exception, ParameterError) and why in str(done.exception), name
     assert not any((checkout / "benchmarks" / "results").iterdir())

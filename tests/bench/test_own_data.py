@@ -32,6 +32,24 @@ def test_files_of_features_are_parts_of_a_run(tmp_path: Path) -> None:
         load_text_parts(str(path), 1)
 
 
+@pytest.mark.parametrize(
+    ("widths", "said"),
+    [
+        ((30, 7), "train.txt has 5 labels and test.txt has 7. Write both files with the same"),
+        ((31, 5), "train.txt has 30 features and test.txt has 31"),
+    ],
+)
+def test_files_of_other_widths_are_refused(
+    tmp_path: Path, widths: tuple[int, int], said: str
+) -> None:
+    """A method was trained and stored before the scores failed on it."""
+    write(make_planted(50, 30, 5, random_state=0), tmp_path / "train.txt")
+    write(make_planted(20, *widths, random_state=0), tmp_path / "test.txt")
+    (tmp_path / "mine.toml").write_text('train = "train.txt"\ntest = "test.txt"\n', "utf-8")
+    with pytest.raises(ParameterError, match=said):
+        load_parts(str(tmp_path / "mine.toml"), 1)
+
+
 def test_tables_of_texts(tmp_path: Path) -> None:
     """Labels of both tables have a column; features are of the training texts alone."""
     rows = {"train": [("a fish swims", "x;y"), ("a fish sinks", "x")], "test": [("fish salt", "z")]}
@@ -66,6 +84,8 @@ def test_tables_of_texts(tmp_path: Path) -> None:
         ('train = "a"\ntest = 3', "d.toml: test in the file must be a text, got 3"),
         ('train = "a"\ntest = "b"\ntext = [3]\nlabels = "c"', "text in the file must hold texts"),
         ("train =", "no valid TOML"),
+        ('name = "Bibtex"\ntrain = "a"\ntest = "b"', "the name 'Bibtex' is that of a data set of"),
+        ('name = " "\ntrain = "a"\ntest = "b"', "name is empty"),
     ],
 )
 def test_mistakes_in_a_data_file_are_named(text: str, said: str, tmp_path: Path) -> None:

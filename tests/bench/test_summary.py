@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,28 @@ def test_failures_of_another_machine_stay(store: Store, put: Callable[..., Store
     write_summary(both, store)
     told = {row.method: row for row in load_rows([json.loads(path.read_text("utf-8"))])}
     assert told["leml"].measured
+
+
+def test_results_of_ones_own_from_two_machines_stand_beside_one_another(
+    store: Store, put: Callable[..., Stored]
+) -> None:
+    """The second machine's took the place of the first's, and a board of both showed one."""
+    [knn] = runs(1)
+    own = replace(experiment(plan(knn), name="own"), grows=True)
+    machine = {"cpu": "Other CPU", "cores": 4, "memory_gib": 8, "gpu": None}
+    put(knn, [[2]])
+    path = write_summary(own, store)
+    for _ in range(2):
+        put(knn, [[3]], machine=machine)
+        write_summary(own, store)
+        summary = json.loads(path.read_text("utf-8"))
+        found = {row["machines"][0]: row["scores"]["P@1"]["mean"] for row in summary["rows"]}
+        assert found == {"Other CPU, 4 cores, 8 GiB": 30, "Some CPU, 2 cores, 8 GiB": 20}
+        assert len(summary["machines"]) == len(summary["rows"]) == 2
+    assert len(load_rows([summary])) == 1 and len(load_rows([summary], ["machines"])) == 2
+    shutil.rmtree(store.raw)
+    write_summary(own, store)
+    assert json.loads(path.read_text("utf-8"))["rows"] == summary["rows"]
 
 
 def test_rows_of_another_machine_stay(store: Store, put: Callable[..., Stored]) -> None:

@@ -90,12 +90,18 @@ def run(
     Without an experiment, every --method is run on every --data. A method may be
     a file of your own: docs/guide/board.md says what is in it. In a checkout the
     scripts of benchmarks/ run by their names too. All ends with what was done,
-    what was skipped, since something is not here, and what failed: the exit code
-    is then 1.
+    what was skipped, since something is not here, and what failed. Where a run
+    failed, the exit code is 1.
     """
     from dxml._cli._output import check_folder
     from dxml.bench._machine import plain
-    from dxml.bench._measurements import Outcome, lacking, read_measurements, summed_up
+    from dxml.bench._measurements import (
+        Outcome,
+        check_own_name,
+        lacking,
+        read_measurements,
+        summed_up,
+    )
     from dxml.bench._results import Store
     from dxml.bench._spec import find_experiment, measuring, own_experiment
     from dxml.bench._worker import Settings
@@ -109,8 +115,7 @@ def run(
     several: list[Experiment] = []
     measured: list[Measurement] = []
     if experiment is None and method and data:
-        if name in table:
-            raise ParameterError(f"--name {name} would replace what {name} measured: say another.")
+        check_own_name(name, table)
         several = [own_experiment(name, method, data)]
     elif experiment is None or method or data:
         raise ParameterError("give an experiment, or --method and --data.")
@@ -149,9 +154,9 @@ def run(
         outcomes.append(_measurement(entry, results, limit, rerun, quiet))
     if experiment == "all" or measured:
         typer.echo(summed_up(outcomes))
-        bad = ("failed", "skipped") if experiment != "all" else ("failed",)
-        if any(outcome.status in bad for outcome in outcomes):
-            raise typer.Exit(1)
+    bad = ("failed", "skipped") if experiment != "all" else ("failed",)
+    if any(outcome.status in bad for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 def _experiment(
@@ -161,8 +166,9 @@ def _experiment(
     from dxml import __version__
     from dxml.bench._measurements import Outcome
     from dxml.bench._runner import run_experiment, to_do
-    from dxml.bench._summary import write_summary
+    from dxml.bench._summary import earlier_summary, write_summary
 
+    earlier_summary(chosen, store)  # before anything is run: its place must be free
     only = more["only"]
     again = {name: more[name] for name in ("retry_failed", "rerun")}
     wanted, total = to_do(chosen, store, only=only, **again), len(chosen.runs)
@@ -181,7 +187,8 @@ def _experiment(
     path = write_summary(chosen, store)
     failed = [run for run in chosen.runs if (s := store.get(run)) and s.status == "failed"]
     told = f"{total} runs, {len(wanted)} new, {len(failed)} failed"
-    typer.echo(f"{path}: {told}")
+    again_with = " (again: --retry-failed)" if failed else ""
+    typer.echo(f"{path}: {told}{again_with}")
     return Outcome(chosen.name, "failed" if set(failed) & set(wanted) else "done", told)
 
 

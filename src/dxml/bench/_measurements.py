@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -20,7 +21,7 @@ import sys
 import threading
 import tomllib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from glob import glob
 from importlib import metadata
@@ -28,9 +29,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dxml.bench._spec import shipped
 from dxml.exceptions import ParameterError, did_you_mean
 
-__all__ = ["Measurement", "Outcome", "carry_out", "lacking", "read_measurements", "summed_up"]
+__all__ = [
+    "Measurement",
+    "Outcome",
+    "carry_out",
+    "check_own_name",
+    "lacking",
+    "read_measurements",
+    "summed_up",
+]
 
 _END = 15  # lines of a failed command's output that are shown once more
 
@@ -119,6 +129,15 @@ def _is_a(kind: str, value: Any) -> bool:
     if kind == "tuple[str, ...]":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
     return isinstance(value, bool if kind == "bool" else str)
+
+
+def check_own_name(name: str, table: Mapping[str, Measurement]) -> None:
+    """Refuse a name for results of one's own that would replace others, or is no file's name."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ParameterError(f"--name must be letters, digits, - and _, got {name!r}.")
+    taken = {*table, *shipped(), *(Path(file).stem for e in table.values() for file in e.stores)}
+    if name in taken:
+        raise ParameterError(f"--name {name} would replace what {name} measured: say another.")
 
 
 def lacking(entry: Measurement) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dxml.bench._toml import Kinds, check_kinds, read_toml, texts
-from dxml.data import Dataset, open_data
+from dxml.data import REGISTRY, Dataset, open_data
 from dxml.exceptions import ParameterError
 
 __all__ = ["OwnData", "is_own_data", "read_own_data"]
@@ -53,6 +53,11 @@ class OwnData:
     label_separator: str | None = None
     propensity: tuple[float, float] = (0.55, 1.5)
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Of training and of test points."""
+        return self.folder / self.train, self.folder / self.test
+
     def load(self) -> tuple[Dataset, Dataset]:
         """Training and test points."""
         train, test = self._texts() if self.text else self._features()
@@ -61,21 +66,30 @@ class OwnData:
         return train, replace(test, name=name, propensity=propensity)
 
     def _features(self) -> tuple[Dataset, Dataset]:
-        train = open_data(self.folder / self.train)
+        train = open_data(self.files[0])
         widths = (train.n_features, train.n_labels)
-        return train, open_data(self.folder / self.test, widths=widths)
+        test = open_data(self.files[1], widths=widths)
+        for what, own, other in zip(
+            ("features", "labels"), widths, (test.n_features, test.n_labels), strict=True
+        ):
+            if own != other:
+                raise ParameterError(
+                    f"{self.name}: {self.train} has {own} {what} and {self.test} has {other}. "
+                    f"Write both files with the same {what}, those that occur in one alone too."
+                )
+        return train, test
 
     def _texts(self) -> tuple[Dataset, Dataset]:
         from dxml.text import TextFeatures, read_table
 
         tables = [
             read_table(
-                self.folder / each,
+                file,
                 list(self.text),
                 self.labels,
                 label_separator=self.label_separator,
             )
-            for each in (self.train, self.test)
+            for file in self.files
         ]
         rows = [[sorted(set(own)) for own in table.labels or ()] for table in tables]
         names = sorted({name for table in rows for own in table for name in own})
@@ -107,7 +121,15 @@ def read_own_data(path: str | Path) -> OwnData:
     if bool(table["text"]) != ("labels" in table):
         raise ParameterError(f"{path.name}: a table of texts needs both text and labels.")
     table["propensity"] = _propensity(path, table.get("propensity", [0.55, 1.5]))
-    return OwnData(path.parent, table.pop("name", path.stem), **table)
+    name = table.pop("name", path.stem)
+    if not name.strip():
+        raise ParameterError(f"{path.name}: name is empty. Leave it out, or say one.")
+    if name.casefold() in REGISTRY:
+        raise ParameterError(
+            f"{path.name}: the name {name!r} is that of a data set of dxml. "
+            "Give it another: name = '…'."
+        )
+    return OwnData(path.parent, name, **table)
 
 
 def _propensity(path: Path, given: list[Any]) -> tuple[float, float]:

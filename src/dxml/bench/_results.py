@@ -23,6 +23,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dxml._core.files import naming, replace_folder, replace_text
+from dxml.bench._machine import plain
+from dxml.bench._own_files import checksums
 from dxml.bench._spec import Run, known_parameters
 from dxml.exceptions import DataFormatError
 from dxml.topk import TopK
@@ -53,7 +55,9 @@ class Stored:
 
     @property
     def stale(self) -> bool:
-        """A default of the method has changed since, so this is no longer the run it was."""
+        """It is no longer the run it was: a default has changed since, or a file of one's own."""
+        if self.record.get("files", {}) != checksums(self.run.method, self.run.dataset):
+            return True
         now = {name: p.default for name, p in known_parameters(self.run.method).items()}
         now |= dict(self.run.parameters)
         then = self.record.get("parameters", {})
@@ -122,7 +126,7 @@ class Store:
     def _log_test(self, run: Run, record: dict[str, Any]) -> None:
         line = {
             "date": record.get("date"),
-            "run": str(run),
+            "run": plain(str(run)),
             "id": run.id,
             "version": record.get("versions", {}).get("dxml"),
             "commit": record.get("commit"),

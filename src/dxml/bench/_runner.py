@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from dxml.bench import _machine as machine
+from dxml.bench._own_files import checksums
 from dxml.bench._results import Store, Stored
 from dxml.bench._spec import Experiment, Run
 from dxml.bench._worker import Settings, carry_out, failure
@@ -214,7 +215,9 @@ def _collect(process: _Process, store: Store, settings: Settings) -> Stored:
         error = f"the process was ended by signal {-code}"
     else:
         error = f"the process ended with code {code}"
-    return store.put(process.run, failure(error, words, settings), None)
+    run = process.run
+    files = {"files": checksums(run.method, run.dataset)}
+    return store.put(run, {**failure(error, words, settings), **files}, None)
 
 
 class _Clock:

@@ -30,6 +30,7 @@ from typing import Any, get_args
 
 from dxml._core.params import Parameter, parameters_of
 from dxml.bench._own_data import is_own_data
+from dxml.bench._own_files import check_names
 from dxml.bench._sources import Part, check_source, n_splits
 from dxml.bench._toml import Kinds, check_kinds, read_toml, texts
 from dxml.bench.peers import PEERS, PREFIX, is_peer, peer_of
@@ -249,6 +250,8 @@ def _experiment(table: dict[str, Any]) -> Experiment:
         check_kinds(block, _BLOCK, f"runs block {number}")
         planned.extend(_expand({**shared, **block}, number))
     unique = tuple(dict.fromkeys(planned))
+    runs = [plan.run for plan in unique]
+    check_names((run.method for run in runs), (run.dataset for run in runs))
     return Experiment(
         table["name"],
         table.get("description", ""),

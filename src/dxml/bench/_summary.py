@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from dxml._core.files import replace_text
-from dxml.bench._machine import machine_name
+from dxml.bench._machine import machine_name, plain
+from dxml.bench._own_files import called
 from dxml.bench._results import FORMAT, Store, Stored
 from dxml.bench._scoring import score_all
 from dxml.bench._spec import Experiment, Planned
 from dxml.exceptions import DataFormatError
 
-__all__ = ["Row", "load_rows", "load_summaries", "summarise", "write_summary"]
+__all__ = [
+    "Row",
+    "earlier_summary",
+    "load_rows",
+    "load_summaries",
+    "summarise",
+    "write_summary",
+]
 
 _DIGITS = 4
 _ON_DEVICE = ("wide layer", "kernel", "encoder", "text encoder")
@@ -82,10 +90,10 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
     values = [scores[stored.run] for stored in done]
     bands = dict.fromkeys(name for value in values for name in value["bands"])
     return {
-        "dataset": first.dataset,
+        "dataset": called(first.dataset),
         "part": first.part,
         "label": plans[0].label,
-        "method": first.method,
+        "method": plain(first.method),
         "parameters": dict(plans[0].given),
         "study": plans[0].study,
         "planned": len(plans),
@@ -111,8 +119,14 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
         "devices": sorted({_device(record) for record in records}),
         "commits": sorted({record["commit"] for record in records}),
         "commands": sorted({record["settings"].get("command", "") for record in records} - {""}),
+        "files": _files(records),
         "rankings": [scores[stored.run]["ranking"][:16] for stored in done],
     }
+
+
+def _files(records: list[dict[str, Any]]) -> dict[str, str]:
+    """Checksums of files of one's own, the same in all runs."""
+    return {name: digest for each in records for name, digest in each.get("files", {}).items()}
 
 
 def _device(record: dict[str, Any]) -> str:
@@ -138,7 +152,7 @@ def _data(done: list[Stored]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for stored in sorted(done, key=lambda s: (s.run.dataset, s.run.part, s.run.split)):
         if stored.run.part == "test":
-            found.setdefault(stored.run.dataset, stored.record["data"])
+            found.setdefault(called(stored.run.dataset), stored.record["data"])
     return found
 
 
@@ -156,14 +170,31 @@ def _dates(results: list[Stored]) -> list[str]:
     return sorted({days[0], days[-1]}) if days else []
 
 
+def earlier_summary(experiment: Experiment, store: Store) -> dict[str, Any] | None:
+    """What a command before has written; a file of another kind under this name is refused."""
+    path = store.root / f"{experiment.name}.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        raise DataFormatError(f"{path}: no valid JSON ({error}). Move it away.") from error
+    if not isinstance(found, dict) or found.get("experiment") != experiment.name:
+        raise DataFormatError(
+            f"{path}: this file is not the summary of {experiment.name}, and would be replaced. "
+            "Say another --name or --results."
+        )
+    return found
+
+
 def write_summary(experiment: Experiment, store: Store) -> Path:
     """Write ``RESULTS/NAME.json`` and return its path."""
     store.root.mkdir(parents=True, exist_ok=True)
     path = store.root / f"{experiment.name}.json"
+    before = earlier_summary(experiment, store)
     summary = summarise(experiment, store)
-    if path.is_file():
-        before = json.loads(path.read_text("utf-8"))
-        summary = _with_kept(summary, before, unplanned=experiment.grows)
+    if before is not None:
+        summary = _with_kept(summary, before, grows=experiment.grows)
     lines = [f" {json.dumps(key)}: {_lines(value)}" for key, value in summary.items()]
     replace_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
@@ -172,25 +203,30 @@ def write_summary(experiment: Experiment, store: Store) -> Path:
 _KEY = ("dataset", "part", "label", "method", "parameters", "study")
 
 
-def _with_kept(summary: dict[str, Any], before: dict[str, Any], unplanned: bool) -> dict[str, Any]:
+def _with_kept(summary: dict[str, Any], before: dict[str, Any], grows: bool) -> dict[str, Any]:
     """Rows of the summary before stay where their runs are not all stored here.
 
     Raw rankings are large and stay on the machine that made them, so a summary has rows of
-    several machines. A row is replaced as a whole, by one of as many runs or of all. Rows that are
-    not planned now stay with `unplanned` alone.
+    several machines. A row is replaced as a whole, by one of as many runs or of all. One that
+    `grows` also keeps rows that are not planned now, and those of another machine beside new ones.
     """
     if before.get("format") != FORMAT:
         return summary
-    known = {json.dumps([row[key] for key in _KEY]): row for row in before["rows"]}
+    known: dict[str, list[dict[str, Any]]] = {}
+    for row in before["rows"]:
+        known.setdefault(json.dumps([row[key] for key in _KEY]), []).append(row)
     rows, kept = [], 0
     for row in summary["rows"]:
-        old = known.pop(json.dumps([row[key] for key in _KEY]), None)
-        stays = old is not None and _knows_more(old, row)
-        rows.append({**old, "planned": row["planned"]} if old is not None and stays else row)
-        kept += stays
-    if unplanned:
-        rows += known.values()
-        kept += len(known)
+        olds = known.pop(json.dumps([row[key] for key in _KEY]), [])
+        beside = [old for old in olds if grows and _elsewhere(old, row)]
+        more = [old for old in olds if old not in beside and _knows_more(old, row)]
+        rows += [{**old, "planned": row["planned"]} for old in more] or [row]
+        rows += beside
+        kept += len(more) + len(beside)
+    if grows:
+        others = [row for olds in known.values() for row in olds]
+        rows += others
+        kept += len(others)
     if not kept:
         return summary
     names = {**before["versions"], **summary["versions"]}
@@ -207,6 +243,11 @@ def _with_kept(summary: dict[str, Any], before: dict[str, Any], unplanned: bool)
         "commits": _commits(rows, [*before["commits"], *summary["commits"]]),
         "dates": sorted({dates[0], dates[-1]}) if dates else [],
     }
+
+
+def _elsewhere(old: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether both were measured, and not on the same machine."""
+    return bool(old["machines"] and row["machines"]) and old["machines"] != row["machines"]
 
 
 def _knows_more(old: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -312,8 +353,12 @@ def load_summaries(root: Path, only: str | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def load_rows(summaries: list[dict[str, Any]]) -> list[Row]:
-    """All rows; where two experiments share one, that with more splits, then the newest."""
+def load_rows(summaries: list[dict[str, Any]], apart: Iterable[str] = ()) -> list[Row]:
+    """All rows; where two experiments share one, that with more splits, then the newest.
+
+    Rows that differ in one of the values that `apart` names are not one.
+    """
+    apart = tuple(apart)
     best: dict[str, Row] = {}
     known: dict[str, tuple[int, str]] = {}
     for summary in summaries:
@@ -321,6 +366,7 @@ def load_rows(summaries: list[dict[str, Any]]) -> list[Row]:
         for values in summary["rows"]:
             row = Row(summary["experiment"], values)
             identity = [row.dataset, row.part, row.label, row.method, row.parameters, row.study]
+            identity += [values.get(name) for name in apart]
             key = json.dumps(identity, sort_keys=True)
             if key not in best or (len(row.splits), newest) > known[key]:
                 best[key], known[key] = row, (len(row.splits), newest)

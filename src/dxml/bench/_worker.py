@@ -26,6 +26,7 @@ from dxml._core.params import parameters_of
 from dxml.base import Classifier
 from dxml.bench import _machine as machine
 from dxml.bench._machine import plain
+from dxml.bench._own_files import checksums
 from dxml.bench._results import Store, Stored
 from dxml.bench._sources import load_parts, load_text_parts
 from dxml.bench._spec import Run
@@ -58,14 +59,16 @@ class Settings:
 
 def carry_out(run: Run, store: Store, settings: Settings) -> Stored:
     """Carry out a run in this process and store it; a failure is a stored result too."""
+    files = {"files": checksums(run.method, run.dataset)}  # as they are before they are read
     try:
         measure = _measure_peer if is_peer(run.method) else _measure
         record, ranking = measure(run, store, settings)
     except Exception as error:  # whatever it is, the other runs go on and the reader is told
         detail = "" if isinstance(error, DxmlError) else "".join(traceback.format_exception(error))
         detail = getattr(error, "detail", detail[-_TAIL:])
-        return store.put(run, failure(f"{type(error).__name__}: {error}", detail, settings), None)
-    return store.put(run, {**record, **_circumstances(settings)}, ranking)
+        failed = failure(f"{type(error).__name__}: {error}", detail, settings)
+        return store.put(run, {**failed, **files}, None)
+    return store.put(run, {**record, **files, **_circumstances(settings)}, ranking)
 
 
 def failure(error: str, detail: str, settings: Settings) -> dict[str, Any]:

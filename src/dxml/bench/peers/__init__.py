@@ -33,6 +33,7 @@ from typing import Any
 
 from dxml._core.params import Parameter
 from dxml.exceptions import ParameterError, did_you_mean
+from dxml.methods import METHODS
 
 __all__ = ["PEERS", "PREFIX", "Peer", "is_peer", "peer_of", "read_adapter"]
 
@@ -129,11 +130,17 @@ def peer_of(method: str) -> Peer:
     return PEERS[name]
 
 
-@cache
 def read_adapter(path: Path) -> Peer:
     """The peer in a file outside the package; a mistake in it is named before anything runs."""
     if not path.is_file():
         raise ParameterError(f"{path}: no such adapter file.")
+    found = path.stat()
+    return _read_adapter(path.resolve(), found.st_size, found.st_mtime_ns)
+
+
+@cache
+def _read_adapter(path: Path, size: int, changed: int) -> Peer:
+    """Once, as long as size and time of the file are the same."""
     try:
         found = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:
@@ -151,4 +158,10 @@ def read_adapter(path: Path) -> Peer:
         )
     steps = (tuple(map(str, requirements)),) if requirements else ()
     title = str(found.get("TITLE", path.stem))
-    return Peer(path.stem, title, steps, path.resolve(), parameters)
+    taken = {*METHODS, *PEERS, *(peer.title for peer in PEERS.values())}
+    if title.casefold() in {each.casefold() for each in taken}:
+        raise ParameterError(
+            f"{path.name}: the title {title!r} is that of a method of dxml. "
+            "Give it another: TITLE = '…'."
+        )
+    return Peer(path.stem, title, steps, path, parameters)
