@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from dxml._cli import app
-from dxml.bench._board import BOARD, SCRIPT, render_board, write_board
+from dxml.bench._board import BOARD, SCRIPT, STYLE, render_board, render_page, write_board
 from dxml.bench._results import Store
 from dxml.bench._spec import own_experiment
 from dxml.bench._summary import load_rows, load_summaries
 from dxml.bench.peers import peer_of
 from dxml.exceptions import DataFormatError, ParameterError
 
-from .conftest import OWN
+from .conftest import GUIDE, OWN
 from .made_up import not_run, row
 
 ROOT = Path(__file__).parents[2]
@@ -40,10 +43,10 @@ def cells(page: str) -> list[list[str]]:
 def test_the_stored_board_is_what_the_results_say(tmp_path: Path) -> None:
     summaries = load_summaries(RESULTS)
     write_board(summaries, tmp_path)
-    for name in (BOARD, SCRIPT):
+    for name in (BOARD, SCRIPT, STYLE):
         stored = (ROOT / "docs" / name).read_text("utf-8")
         assert stored == (tmp_path / name).read_text("utf-8"), "run `dxml bench report`"
-    measured = [each for each in load_rows(summaries) if each.measured]
+    measured = [each for each in load_rows(summaries, ["machines"]) if each.measured]
     assert len(cells(render_board(summaries))) == 1 + len(measured)
 
 
@@ -137,6 +140,50 @@ def test_mistakes_in_an_adapter_are_named(folder: Path) -> None:
     bad = CliRunner().invoke(app, ["bench", "run", "smoke", "--method", "knn"])
     assert isinstance(bad.exception, ParameterError)
     assert "give an experiment, or --method and --data" in str(bad.exception)
+
+
+def test_rows_of_two_machines_are_two() -> None:
+    here = row("bibtex", "a", 40.0)
+    there = row("bibtex", "a", 40.0, machines=["Other CPU, 4 cores, 8 GiB"])
+    edited = row("bibtex", "a", 40.0, files={"method": "0123456789abcdef"})
+    page = render_board([summary(here), summary(there), summary(edited), summary(here)])
+    heading, *rows = cells(page)
+    assert len(rows) == 3
+    own = {each[heading.index("own files")] for each in rows}
+    assert own == {"–", "method 0123456789abcdef"}
+
+
+def test_all_checksums_of_a_row_are_there() -> None:
+    digests = [f"{n:016x}" for n in range(10)]
+    page = render_board([summary(row("bibtex", "a", 40.0, rankings=digests))])
+    assert all(digest in page for digest in digests)
+    assert f"<summary>{digests[0]} and 9 more</summary>" in page
+
+
+def test_a_page_of_one_file(tmp_path: Path) -> None:
+    """Table, script and style are in it, and it loads nothing."""
+    done = CliRunner().invoke(
+        app, ["bench", "board", "--results", str(RESULTS), "-o", str(tmp_path / "b.html")]
+    )
+    assert done.exit_code == 0 and done.output == f"wrote {tmp_path / 'b.html'}\n"
+    page = (tmp_path / "b.html").read_text("utf-8")
+    summaries = load_summaries(RESULTS)
+    assert page == render_page(summaries) and cells(page) == cells(render_board(summaries))
+    for name in (SCRIPT, STYLE):
+        assert (ROOT / "src" / "dxml" / "bench" / name).read_text("utf-8") in page
+    assert not re.search(r"\b(src|href)=|url\(|@import", page)
+
+
+def test_a_checksum_is_what_the_command_of_the_guide_says(folder: Path) -> None:
+    asked = ["bench", "run", "--method", "frequent.py", "--data", "mine.toml", "--name", "mine"]
+    done = CliRunner().invoke(app, [*asked, "--results", "out", "-q"])
+    assert done.exit_code == 0, done.output
+    [command] = re.findall(r"^    python -c (.+) \S+ranking.npz$", GUIDE.read_text("utf-8"), re.M)
+    [ranking] = (folder / "out" / "raw").glob("*/ranking.npz")
+    words = [sys.executable, "-c", *shlex.split(command), str(ranking)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    [stored] = load_summaries(folder / "out")
+    assert stored["rows"][0]["rankings"] == [said.strip()]
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:

@@ -1,4 +1,4 @@
-"""``dxml bench run | score | report | list``."""
+"""``dxml bench run | score | report | board | list``."""
 
 from __future__ import annotations
 
@@ -291,6 +291,26 @@ def report(
     page = write_report(results, output, experiment=experiment, with_plots=plots)
     if not quiet:
         typer.echo(f"wrote {page}")
+
+
+@app.command()
+def board(
+    results: Path = RESULTS,
+    output: Path = typer.Option(
+        Path("board.html"), "--output", "-o", metavar="FILE", help="The page."
+    ),
+    quiet: bool = QUIET,
+) -> None:
+    """Write every stored row as a page of one file, with filters, for a browser."""
+    from dxml._cli._output import check_file, replace_file
+    from dxml.bench._board import render_page
+    from dxml.bench._summary import load_summaries
+
+    check_file(output)
+    page = render_page(load_summaries(results))
+    replace_file(output, lambda file: file.write(page.encode()))
+    if not quiet:
+        typer.echo(f"wrote {output}")
 
 
 @app.command("list")

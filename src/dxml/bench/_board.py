@@ -1,10 +1,12 @@
 """The board: every stored row in one table, to be filtered and sorted in a browser.
 
-The page is Markdown with the table as HTML, and reads without its script.
+The page of the site is Markdown with the table as HTML, and reads without its script. The same
+table is also a page of one file, which needs nothing beside it.
 """
 
 from __future__ import annotations
 
+import re
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -14,9 +16,10 @@ from dxml.bench._summary import Row, load_rows
 from dxml.bench._tables import title_of
 from dxml.metrics._bands import BANDS
 
-__all__ = ["BOARD", "SCRIPT", "render_board", "write_board"]
+__all__ = ["BOARD", "SCRIPT", "STYLE", "render_board", "render_page", "write_board"]
 
-BOARD, SCRIPT = "board.md", "board.js"
+BOARD, SCRIPT, STYLE = "board.md", "board.js", "board.css"
+TITLE = "Board"
 MISSING = "–"
 NOTE = "<!-- Made by `dxml bench report` from benchmarks/results: do not edit by hand. -->"
 ABOUT = """Every stored result of an experiment, one row for each data set, method and setting:
@@ -24,9 +27,13 @@ means over splits and seeds, in per cent where no unit is said. *head*, *torso* 
 shares of the occurrences of frequent, middling and rare labels that are in the first five places.
 Compare seconds only where machine, threads and device are the same. *rankings* are the first 16
 digits of the SHA-256 of the raw rankings, one for each run; rows from before they were kept have
-none.
-[A method or a data set of your own](guide/board.md) joins by one file. On the site, the table can
-be filtered and sorted."""
+none. *own files* are those of an adapter and of a data set of one's own."""
+JOIN = """[A method or a data set of your own](guide/board.md) joins by one file. On the site, the
+table can be filtered and sorted; `dxml bench board` writes it as a page of one file."""
+APART = ("machines", "files")
+"""Rows of one method on one data set are two where these differ."""
+WIDE = ("machine", "experiment", "own files", "rankings")
+"""Columns of long texts."""
 
 
 class Cell(NamedTuple):
@@ -45,6 +52,7 @@ def _cells(row: Row) -> dict[str, Cell]:
     bands = {name: ((row.bands.get(name) or {}).get("found@5") or {}).get("mean") for name in BANDS}
     sizes = {name: row.number(name) for name in ("peak_bytes", "model_bytes")}
     rankings, commits = row.values.get("rankings", []), row.values.get("commits", [])
+    files = row.values.get("files", {}).items()
     parameters = ", ".join(f"{name}={value}" for name, value in row.parameters.items())
     return {
         "data": Cell(title_of(row.dataset)),
@@ -66,6 +74,7 @@ def _cells(row: Row) -> dict[str, Cell]:
         "device": Cell(", ".join(row.devices) or MISSING),
         "experiment": Cell(row.experiment),
         "commit": Cell(", ".join(commits) or MISSING),
+        "own files": Cell(" ".join(f"{name} {digest}" for name, digest in files) or MISSING),
         "rankings": Cell(" ".join(rankings) or MISSING),
     }
 
@@ -74,25 +83,64 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
-def render_board(summaries: list[dict[str, Any]]) -> str:
-    """The page; the same for the same summaries."""
-    rows = [_cells(row) for row in load_rows(summaries) if row.measured]
+def _table(summaries: list[dict[str, Any]]) -> str:
+    """All measured rows as HTML."""
+    rows = [_cells(row) for row in load_rows(summaries, APART) if row.measured]
     rows.sort(key=lambda row: (row["data"].text, -(row["P@1"].number or 0), row["method"].text))
     headings = list(rows[0]) if rows else []
     head = "".join(f"<th>{escape(name)}</th>" for name in headings)
-    body = "\n".join(f"<tr>{''.join(map(_html, row.values()))}</tr>" for row in rows)
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    board = f'<div id="board">\n{table}\n</div>'
-    return "\n\n".join(("# Board", NOTE, ABOUT, board)) + "\n"
+    body = "\n".join(
+        f"<tr>{''.join(_html(name, cell) for name, cell in row.items())}</tr>" for row in rows
+    )
+    table = f'<table class="rows">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n'
+    return f'<div class="board">\n{table}</table>\n</div>'
+
+
+def render_board(summaries: list[dict[str, Any]]) -> str:
+    """The page of the site; the same for the same summaries."""
+    return "\n\n".join((f"# {TITLE}", NOTE, f"{ABOUT}\n{JOIN}", _table(summaries))) + "\n"
+
+
+def render_page(summaries: list[dict[str, Any]]) -> str:
+    """The same as a page of one file, with its script and its style in it."""
+    about = re.sub(r"\*(.+?)\*", r"<em>\1</em>", escape(ABOUT, quote=False))
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{TITLE}</title>
+<style>
+:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}
+body {{ margin: 1rem; }}
+.about {{ max-width: 60rem; }}
+{_part(STYLE)}</style>
+<h1>{TITLE}</h1>
+<p class="about">{about}</p>
+{_table(summaries)}
+<script>
+{_part(SCRIPT)}</script>
+</html>
+"""
 
 
 def write_board(summaries: list[dict[str, Any]], output: Path) -> None:
-    """Write the page and its script into a folder."""
+    """Write the page of the site, its script and its style into a folder."""
     (output / BOARD).write_text(render_board(summaries), "utf-8")
-    script = (resources.files("dxml.bench") / SCRIPT).read_text("utf-8")
-    (output / SCRIPT).write_text(script, "utf-8")
+    for name in (SCRIPT, STYLE):
+        (output / name).write_text(_part(name), "utf-8")
 
 
-def _html(cell: Cell) -> str:
+def _part(name: str) -> str:
+    return (resources.files("dxml.bench") / name).read_text("utf-8")
+
+
+def _html(name: str, cell: Cell) -> str:
+    """A cell; of many words, such as the checksums of ten splits, the first is seen."""
     number = "" if cell.number is None else f' data-number="{cell.number:.6g}"'
-    return f"<td{number}>{escape(cell.text)}</td>"
+    wide = ' class="wide"' if name in WIDE else ""
+    shown = escape(cell.text)
+    first, _, others = shown.partition(" ")
+    if name == "rankings" and others:
+        count = others.count(" ") + 2
+        shown = f"<details><summary>{first} and {count - 1} more</summary>{others}</details>"
+    return f"<td{number}{wide}>{shown}</td>"
