@@ -170,14 +170,38 @@ def test_one_runs_by_its_name(checkout: Path) -> None:
 def test_a_dry_run_shows_the_commands_and_runs_none(checkout: Path) -> None:
     code, said = ask("run", "all", "--dry-run")
     assert code == 0 and not (checkout / "good.json").exists()
-    assert said.splitlines()[:3] == [
+    assert said.splitlines()[:5] == [
+        "# good stores good.json, shown by docs/page.md.",
         "A=7 python write.py good.json *.txt",
         "python write.py two.json",
+        "# bad stores bad.json, shown by docs/page.md.",
         "python fail.py",
     ]
-    *_, why, skipped = said.splitlines()
+    *_, stores, why, skipped = said.splitlines()
+    assert stores == "# elsewhere stores elsewhere.jsonl, shown by docs/page.md."
     assert why.startswith("# elsewhere is skipped: no package a_package_that_nobody_has; no")
     assert skipped == "# python write.py elsewhere.jsonl"
+
+
+def test_a_dry_run_says_what_is_stored_already(
+    checkout: Path, entries: dict[str, Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DXML_COMMIT", "abc")
+    first, second = entries["good"].commands
+    path = checkout / "benchmarks" / "results" / "good.json"
+    path.write_text(json.dumps({"command": first, "commit": "abc"}))
+    *_, stored, left = ask("run", "good", "--dry-run")[1].splitlines()
+    assert (stored, left) == (f"# {first}  # is stored, with commit abc", second)
+    assert ask("run", "good", "--dry-run", "--rerun")[1].splitlines()[1:] == [first, second]
+
+
+def test_a_dry_run_of_ones_own_shows_a_command_that_there_is(checkout: Path) -> None:
+    asked = ["--method", "knn", "--data", "planted:n_samples=60,n_features=40,n_labels=5"]
+    code, said = ask("run", *asked, "--name", "mine", "--dry-run")
+    assert code == 0 and said.splitlines() == [
+        "# mine stores mine.json. 1 of 1 runs are to do.",
+        f"dxml bench run {' '.join(asked)} --name mine",
+    ]
 
 
 def test_results_elsewhere_are_not_for_scripts(checkout: Path) -> None:

@@ -80,7 +80,7 @@ def run(
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Do failed runs again."),
     rerun: bool = typer.Option(False, "--rerun", help="Do every run again."),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Only print the commands, and what cannot run here."
+        False, "--dry-run", help="Only print the commands, what they store, and what would not run."
     ),
     measurements: Path = MEASUREMENTS,
     quiet: bool = QUIET,
@@ -134,12 +134,13 @@ def run(
         measured = [scripts[experiment]]
     else:
         several = [find_experiment(experiment, scripts)]
+    again = {"retry_failed": retry_failed, "rerun": rerun}
+    store = Store(results)
     if dry_run:
         needs = table if experiment == "all" else {}
-        _print_commands(several, measured, needs, results)
+        _print_commands(several, measured, needs, store, {"only": only, **again})
         return
     check_folder(results)
-    store = Store(results)
     command = plain(shlex.join(["dxml", *sys.argv[1:]]))
     settings = Settings(device=device, threads=threads, command=command)
     outcomes = []
@@ -147,7 +148,6 @@ def run(
         if experiment == "all" and chosen.name in table and (why := lacking(table[chosen.name])):
             outcomes.append(Outcome(chosen.name, "skipped", why))
             continue
-        again = {"retry_failed": retry_failed, "rerun": rerun}
         more: dict[str, Any] = {"jobs": jobs, "limit": limit, "only": only, **again}
         outcomes.append(_experiment(chosen, store, settings, more, quiet))
     for entry in measured:
@@ -217,22 +217,55 @@ def _print_commands(
     several: Sequence[Experiment],
     measured: Sequence[Measurement],
     needs: dict[str, Measurement],
-    results: Path,
+    store: Store,
+    more: dict[str, Any],
 ) -> None:
-    """What would be run, a line a command; what cannot run here behind a ``#``, and why."""
-    from dxml.bench._measurements import lacking
+    """What would be run, a line a command; what would not behind a ``#``, and why.
 
-    found: list[tuple[str, str, tuple[str, ...]]] = []
+    Before them stands what they store, and which pages show it.
+    """
+    from dxml.bench._machine import commit
+    from dxml.bench._measurements import is_stored, lacking
+    from dxml.bench._runner import to_do
+
     for each in several:
-        why = lacking(needs[each.name]) if each.name in needs else ""
-        found.append((each.name, why, (f"dxml bench run {each.name}",)))
+        entry = needs.get(each.name)
+        name = f"{each.name}.json"
+        left = f" {len(to_do(each, store, **more))} of {len(each.runs)} runs are to do."
+        typer.echo(_stores(each.name, entry.stores if entry else (name,), entry) + left)
+        if why := lacking(entry) if entry else "":
+            typer.echo(f"# {each.name} is skipped: {why}")
+        typer.echo(f"{'# ' if why else ''}{_own_command(each)}")
+    at = commit()
     for entry in measured:
-        found.append((entry.name, _elsewhere(entry, results) or lacking(entry), entry.commands))
-    for name, why, commands in found:
-        if why:
-            typer.echo(f"# {name} is skipped: {why}")
-        for command in commands:
-            typer.echo(f"# {command}" if why else command)
+        typer.echo(_stores(entry.name, entry.stores, entry))
+        if why := _elsewhere(entry, store.root) or lacking(entry):
+            typer.echo(f"# {entry.name} is skipped: {why}")
+        for command in entry.commands:
+            is_done = not more["rerun"] and is_stored(entry, command, at)
+            known = f"  # is stored, with commit {at}" if is_done and not why else ""
+            typer.echo(f"{'# ' if why or is_done else ''}{command}{known}")
+
+
+def _stores(name: str, files: Sequence[str], entry: Measurement | None) -> str:
+    shown = f", shown by {', '.join(entry.pages)}" if entry and entry.pages else ""
+    return f"# {name} stores {', '.join(files)}{shown}."
+
+
+def _own_command(chosen: Experiment) -> str:
+    """The command of an experiment: by its name, or by methods and data of one's own."""
+    if not chosen.grows:
+        return f"dxml bench run {chosen.name}"
+    named = [("--method", {run.method: 0 for run in chosen.runs})]
+    named += [("--data", {run.dataset: 0 for run in chosen.runs}), ("--name", {chosen.name: 0})]
+    return shlex.join(
+        [
+            "dxml",
+            "bench",
+            "run",
+            *(x for option, each in named for one in each for x in (option, one)),
+        ]
+    )
 
 
 def _say(event: Event) -> None:

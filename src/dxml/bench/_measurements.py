@@ -37,6 +37,7 @@ __all__ = [
     "Outcome",
     "carry_out",
     "check_own_name",
+    "is_stored",
     "lacking",
     "read_measurements",
     "summed_up",
@@ -194,7 +195,7 @@ def carry_out(
     if why := lacking(entry):
         return Outcome(entry.name, "skipped", why)
     at = commit()
-    left = [one for one in entry.commands if again or not _is_stored(entry, one, at)]
+    left = [one for one in entry.commands if again or not is_stored(entry, one, at)]
     for one in left:
         say(f"{entry.name}: {one}")
         code, end = _run(one, entry.root, say, limit)
@@ -204,7 +205,7 @@ def carry_out(
     return Outcome(entry.name, "done" if left else "stored", "" if left else f"commit {at}")
 
 
-def _is_stored(entry: Measurement, command: str, at: str) -> bool:
+def is_stored(entry: Measurement, command: str, at: str) -> bool:
     """Whether a record of the entry's files is of that command and commit."""
     if at.endswith("+"):
         return False
