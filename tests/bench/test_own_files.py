@@ -49,6 +49,17 @@ def test_a_changed_file_of_ones_own_is_run_again(folder: Path) -> None:
     assert "1 runs, 1 new" in run(*asked)
 
 
+def test_a_run_that_is_done_again_says_whether_its_ranking_is_the_same(folder: Path) -> None:
+    source = (folder / "frequent.py").read_text("utf-8")
+    unseeded = source.replace("np.argsort(-model", "np.argsort(-(model := np.random.rand(6))")
+    (folder / "random.py").write_text(unseeded.replace("Most frequent", "Unseeded"), "utf-8")
+    asked = ("--method", "frequent.py", "--method", "random.py", "--data", "mine.toml")
+    assert "ranking" not in run(*asked)
+    said = run(*asked, "--rerun").splitlines()
+    assert "frequent.py: done, the same ranking as before in" in said[-3]
+    assert "random.py: done, another ranking than before in" in said[-2]
+
+
 def test_pages_show_names_and_no_paths(folder: Path) -> None:
     (folder / "mine.toml").write_text(
         'name = "our texts"\ntrain = "train.txt"\ntest = "test.txt"\n', "utf-8"

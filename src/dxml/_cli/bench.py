@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dxml.bench._measurements import Measurement, Outcome
     from dxml.bench._results import Store
     from dxml.bench._runner import Event
-    from dxml.bench._spec import Experiment
+    from dxml.bench._spec import Experiment, Run
     from dxml.bench._worker import Settings
 
 __all__ = ["app"]
@@ -182,7 +182,12 @@ def _experiment(
                 f'{store.test_log} says when. Choices belong on part = "validation".',
                 err=True,
             )
-    report: Callable[[Event], None] = (lambda event: None) if quiet else _say
+    before = _rankings(store, wanted)
+
+    def report(event: Event) -> None:
+        if not quiet:
+            _say(event, before.get(event.stored.run))
+
     run_experiment(chosen, store, settings, report=report, **more)
     path = write_summary(chosen, store)
     failed = [run for run in chosen.runs if (s := store.get(run)) and s.status == "failed"]
@@ -268,9 +273,23 @@ def _own_command(chosen: Experiment) -> str:
     )
 
 
-def _say(event: Event) -> None:
+def _rankings(store: Store, runs: Sequence[Run]) -> dict[Run, str]:
+    """Checksums of what is stored of these runs, and was computed from the same files."""
+    found = {run: store.get(run) for run in runs}
+    return {
+        run: stored.ranking_hash()
+        for run, stored in found.items()
+        if stored is not None and stored.status == "done" and not stored.stale
+    }
+
+
+def _say(event: Event, before: str | None) -> None:
+    """What has come of a run; `before` is the checksum of the ranking that it replaces."""
     record = event.stored.record
     what = f"failed: {record['error']}" if event.stored.status == "failed" else "done"
+    if before is not None and event.stored.status == "done":
+        same = event.stored.ranking_hash() == before
+        what += ", the same ranking as before" if same else ", another ranking than before"
     left = f", about {_duration(event.left)} left" if event.done < event.total else ""
     line = (
         f"{event.done}/{event.total} {event.stored.run}: {what} in {_duration(event.seconds)}{left}"

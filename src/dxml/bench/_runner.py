@@ -24,7 +24,8 @@ from dxml.exceptions import ParameterError
 
 __all__ = ["Event", "run_experiment", "to_do"]
 
-WORKER = (sys.executable, "-m", "dxml.bench._worker")
+WORKER = (sys.executable, "-P", "-m", "dxml.bench._worker")
+"""-P: files beside the adapter, such as one called random.py, are not taken for modules."""
 _TAIL = 1500  # last characters of a failed process's output that are kept
 
 
