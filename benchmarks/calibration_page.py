@@ -23,6 +23,7 @@ TITLES = {
     "section-train": "packages, sections",
     "depends-train": "packages, dependencies",
     "parents-train": "WordNet, parents",
+    "topics-train": "Reuters, topics",
 }
 HELD = {
     "chance": "by chance",
