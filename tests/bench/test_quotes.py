@@ -102,8 +102,16 @@ def test_a_claim_that_does_not_hold_is_refused(claim: str, said: str) -> None:
 
 
 def test_all_others_are_measured_and_published_ones() -> None:
-    with pytest.raises(DataFormatError, match=r"joint \(CPU\) > published DXML on bibtex"):
-        filled("<!-- holds: joint (CPU) > all | bibtex | P -->", PRINTED)
+    for measure in ("P", "P@1", "P@3"):
+        with pytest.raises(DataFormatError, match=r"joint \(CPU\) > published DXML on bibtex"):
+            filled(f"<!-- holds: joint (CPU) > all | bibtex | {measure} -->", PRINTED)
+        with pytest.raises(DataFormatError, match=r"joint \(GPU\) < knn on bibtex"):
+            filled(f"<!-- holds: joint (GPU) < all | bibtex | {measure} -->")
+
+
+def test_a_claim_that_compares_with_nothing_is_refused() -> None:
+    with pytest.raises(DataFormatError, match="nothing else has train"):
+        filled("<!-- holds: KNN < all | bibtex | train -->")
 
 
 def test_the_notes_of_the_page_claim_what_is_stored() -> None:

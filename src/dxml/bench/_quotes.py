@@ -13,8 +13,9 @@ row to compare with:
 
 A comment ``<!-- holds: A > B; C | data; data | P; PSP -->`` says what the sentence after it claims:
 row A is ahead of rows B and C on the data at every number of the measures. ``<`` is behind, ``~ x``
-within x, ``B`` may be ``all``: every row of another method, and every published one. A text whose
-claims do not hold is refused, with what is stored; comments are left out of what is made of it.
+within x, ``B`` may be ``all``: every row of another method, and every published one, that has the
+measure. A text whose claims do not hold, or that compares with nothing, is refused, with what is
+stored; comments are left out of what is made of it.
 """
 
 from __future__ import annotations
@@ -64,22 +65,20 @@ class _Book:
         if name.startswith(_PUBLISHED):
             return self._printed(name.removeprefix(_PUBLISHED), data, measure)
         row = self._row(name, data)
-        if measure == "ECE":
-            return [_number(row, f"ECE@{k}") for k in (1, 5)]
-        if measure in ("P", "PSP", "nDCG"):
-            return [_number(row, f"{measure}@{k}") for k in _AT]
-        return [_number(row, measure)]
+        return [_number(row, each) for each in _family(measure)]
 
     def others(self, name: str, data: str, measure: str) -> Iterator[tuple[str, list[float]]]:
         """Every row of another method on the data, and every published one."""
         method = self._row(name, data).method
         for row in self._rows:
             if row.dataset == data and row.part == "test" and row.method != method:
-                if row.mean(f"{measure}@1") is not None:
-                    yield row.label, [_number(row, f"{measure}@{k}") for k in _AT]
+                if all(row.mean(each) is not None for each in _family(measure)):
+                    yield row.label, [_number(row, each) for each in _family(measure)]
+        family, _, k = measure.partition("@")
         for (_, where, label), scores in self._published.scores.items():
-            if where == data and measure in scores:
-                yield f"{_PUBLISHED}{label}", scores[measure]
+            if where == data and family in scores:
+                printed = scores[family]
+                yield f"{_PUBLISHED}{label}", [printed[_AT.index(int(k))]] if k else printed
 
     def _row(self, name: str, data: str) -> Row:
         found = [row for row in self._rows if row.dataset == data and name in _names(row)]
@@ -96,6 +95,13 @@ class _Book:
             if scores:
                 return [scores[_AT.index(int(k))]] if k else scores
         raise DataFormatError(f"no {measure} of {label!r} on {data!r} is published")
+
+
+def _family(measure: str) -> list[str]:
+    """The measures that one name stands for."""
+    if measure == "ECE":
+        return ["ECE@1", "ECE@5"]
+    return [f"{measure}@{k}" for k in _AT] if measure in ("P", "PSP", "nDCG") else [measure]
 
 
 def _names(row: Row) -> set[str]:
@@ -144,15 +150,18 @@ def _figure(book: _Book, asked: str) -> str:
 
 def _broken(book: _Book, claim: str) -> Iterator[str]:
     """What contradicts a claim."""
-    compared, data, measures = [part.strip() for part in " ".join(claim.split()).split("|")]
-    found = _COMPARED.fullmatch(compared)
+    claimed, data, measures = [part.strip() for part in " ".join(claim.split()).split("|")]
+    found = _COMPARED.fullmatch(claimed)
     if found is None:
         raise DataFormatError(f"a claim compares by >, < or ~: {claim!r}")
     name, sign, others = found.groups()
     for where in data.split("; "):
         for measure in measures.split("; "):
             ours = book.numbers(name, where, measure)
-            for label, theirs in _compared(book, name, others, where, measure):
+            compared = list(_compared(book, name, others, where, measure))
+            if not compared:
+                yield f"{name} {sign} {others} on {where}: nothing else has {measure}"
+            for label, theirs in compared:
                 if not all(_keeps(a, sign, b) for a, b in zip(ours, theirs, strict=True)):
                     yield f"{name} {sign} {label} on {where}: {measure} {ours} and {theirs}"
 
