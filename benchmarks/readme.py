@@ -41,7 +41,7 @@ How far to trust the comparison: each cell is one run, and omikuji has no seed. 
 keep their default regularisation, where joint and one-vs-all choose theirs on held-out points.
 Some of joint's settings were [compared on these test points]({used}) before they were kept.
 On one clock are {alike}: on one machine with the same threads, reading, training, saving and
-predicting timed apart, and models saved and opened again before they predict. {older} are older
+predicting timed apart, and models {opened} before they predict. {older} are older
 runs of another machine, and their seconds include saving the model. one-vs-all is on a third
 machine, and its seconds are those of `fit`. joint (GPU) is of commit {commits}.
 Repeat it with `dxml bench run peers`, `dxml bench run joint` and `dxml bench run deep`."""
@@ -151,9 +151,12 @@ def _not_alike(rows: Sequence[Row]) -> str:
         if all("save" in r.stages and {_where([r])} == ours for r in table[name].values())
     ]
     older = [name for name in timed if name not in alike]
+    kept = [name for name in alike if any("load" not in r.stages for r in table[name].values())]
+    all_but = f", all but those of {_listed(kept)}," if kept else ""
     return NOT_ALIKE.format(
         alike=_listed(alike),
         older=_listed(older),
+        opened=f"saved and{all_but} opened again",
         commits=", ".join(_commits("joint")),
         used=USED,
     )

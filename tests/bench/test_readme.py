@@ -101,6 +101,7 @@ def test_which_rows_share_a_clock_is_what_was_stored_with_them() -> None:
     passage = " ".join(RESULTS.split("How far to trust")[1].split("Repeat it")[0].split())
     alike = passage.split("On one clock are ")[1].split(": on one machine")[0]
     older = passage.split("before they predict. ")[1].split(" are older")[0]
+    kept = passage.split("models saved and")[1].split("opened again")[0]
     rows, threads_of = stored(), (["AMD EPYC, 2 cores, 24 GiB"], [2])
     for name, *_ in tables()[0][1:]:
         mine = [rows[name, d] for d in TITLES.values() if (name, d) in rows and d in BESIDE]
@@ -110,6 +111,9 @@ def test_which_rows_share_a_clock_is_what_was_stored_with_them() -> None:
             listed = set(re.split(r", (?!beam)| and ", alike if all(same + apart) else older))
             assert name in listed, name
             assert all(same + apart) or not any(same + apart)
+            if all(same + apart):
+                opened = all("load" in r["stages"] for r in mine)
+                assert opened == (name not in re.split(r", (?!beam)| and |those of ", kept)), name
 
 
 def test_every_joint_that_finds_fewer_frequent_labels_is_named() -> None:
