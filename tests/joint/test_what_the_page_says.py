@@ -1,0 +1,60 @@
+"""The limits that docs/joint.md names are those of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dxml._learners import kernel_choice, tree_shape
+from dxml.joint import _calibration, _ensemble, _fitting, _held_out, _rounds, _sizes
+from dxml.joint.parts import _kernel, _wide
+from dxml.joint.parts.protocol import Shape
+
+PAGE = " ".join((Path(__file__).parents[2] / "docs" / "joint.md").read_text("utf-8").split())
+IN_WORDS = {3: "three", 4: "four", 5: "five", 9: "nine", 10: "ten", 20: "twenty"}
+
+
+def epochs(device: str, *, dense: bool) -> int:
+    return _wide._epochs(Shape(20_000, 100, 100, True, dense, device, 1e9, 50.0, 2.0))
+
+
+SAID = [
+    f"Up to {_sizes.EVERY_LABEL_PAIRS / 1e6:.1f} million points × labels",
+    f"{_sizes.TREE_LABELS[0]} labels or more and over {_sizes.CPU_KERNEL_POINTS:,} points on a CPU",
+    f"an encoder or a kernel {_ensemble.N_PROPOSED} labels, trees or a wide layer "
+    f"{IN_WORDS[_sizes.PROPOSED]} where common features hold over "
+    f"{100 * (1 - _sizes.WELL_COMPARED):.0f} %",
+    f"From {2 * _calibration.LEAST_RANKED:,} held-out points on a weight",
+    f"up to {_sizes.TREE_FEATURES} features a point and {_sizes.TREE_LABELS[0]} to "
+    f"{_sizes.TREE_LABELS[1]:,} labels",
+    f"on a CPU up to {_sizes.CPU_KERNEL_POINTS:,} points",
+    f"more than {_sizes.TREE_FEATURES} features a point, fewer than "
+    f"{_sizes.KERNEL_ALONE_POINTS:,} points, and up to "
+    f"{IN_WORDS[_sizes.KERNEL_PAIRS // _sizes.EVERY_LABEL_PAIRS]} times as many",
+    f"every label from {_sizes.KERNEL_ALONE_POINTS:,} points on",
+    f"up to {_sizes.NEGATIVES} of them, and {_sizes.TREE_NEGATIVES} beside label trees",
+    f"until a leaf has fewer than {IN_WORDS[tree_shape.LEAF]}",
+    f"{IN_WORDS[_sizes.N_TREES]}, or one where points have many features",
+    f"On a CPU these train for {epochs('cpu', dense=True)} epochs, for up to "
+    f"{_sizes.DENSE_EPOCHS} on",
+    f"On a GPU they train for {epochs('cuda', dense=False)}, on dense features for "
+    f"{epochs('cuda', dense=True)}",
+    f"gain {100 * _fitting.EARNED:.1f} points of precision by it",
+    f"get {IN_WORDS[_sizes.WIDE_LEARNERS]} layers of a quarter",
+    f"With up to {kernel_choice.MOST_RELATED:,} labels that are all candidates",
+    f"with {_kernel.SECOND_HELD:,} to {_kernel.SECOND_POINTS:,} points, a second kernel",
+    f"a fifth of the points, at most {_held_out.MOST_HELD:,}",
+    f"up to {IN_WORDS[_held_out.MOST_FOLDS]} such folds",
+    f"only if it adds {100 * _fitting.EARNED:.1f} points",
+    f"the {IN_WORDS[_rounds.SHOWN]} best candidates of every held-out point",
+    f"in {IN_WORDS[_rounds.ROUNDS]} rounds",
+    f"the {IN_WORDS[_rounds.GATHERED]} best of every round",
+    f"up to {_calibration.BINS} bins",
+    f"From {_calibration.LEAST_RANKED} held-out points on, the ranks",
+]
+
+
+@pytest.mark.parametrize("words", SAID)
+def test_a_limit_on_the_page_is_that_of_the_code(words: str) -> None:
+    assert words in PAGE
