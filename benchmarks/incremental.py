@@ -2,7 +2,7 @@
 
     DXML_DATA=folder python benchmarks/incremental.py bibtex delicious --splits 1 2 3
 
-Points are those of the training part alone: a fifth of them is held out and ranked. Section 5.2 of
+Points are those of the training part alone: a fifth of them is held out and ranked. Section 4.2 of
 the paper says that DXML learns incrementally and gives no figures. Two cases: ``points``: half of
 the points, drawn at random, are trained on and the others are added; ``labels``: all points that
 carry one of a tenth of the labels come later, and the model hears of these labels only then. Points

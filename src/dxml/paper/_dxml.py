@@ -255,7 +255,7 @@ class DXML(Classifier):
     def partial_fit(
         self, X: Any, Y: Any, *, classes: Any = None, texts: Sequence[str] | None = None
     ) -> Self:
-        """Learn from more points without training anew, as section 5.2 of the paper has it.
+        """Learn from more points without training anew, as section 4.2 of the paper has it.
 
         The trained network embeds them and they vote from the nearest partition. New labels are
         predicted at once. The network, the partitions and k stay what they are.
