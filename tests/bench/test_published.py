@@ -53,5 +53,5 @@ def test_the_paper_copies_the_repository_but_for_one_misprint() -> None:
                     differ.append((dataset, method, measure))
     assert differ == [("delicious", "ml-cssp", "nDCG")]
     assert published.notes == [
-        "Delicious, ML-CSSP: nDCG@5 is 53.36 on the repository's page: a misprint here."
+        "Delicious, ML-CSSP: nDCG@5 is 53.36 on the repository's page: a misprint in the paper."
     ]
