@@ -143,3 +143,46 @@ def test_the_newest_row_counts() -> None:
     assert page_script.table_of_many(found).splitlines()[2:] == [many]
     line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 2.5 / 1.5 | 1.0 / 0.5 | – | – |"
     assert page_script.table_of_few(found).splitlines()[2:] == [line]
+
+
+def test_the_error_by_label_frequency_is_shown_with_where_it_comes_from() -> None:
+    about = {"calibration": "joint", "ECE@1": 3.0, "ECE@5": 2.0, "commit": "0123456789ab+"}
+    bands = {"ECE@5 head": 1.25, "ECE@5 torso": 2.5, "ECE@5 tail": 0.0}
+    few = {**about, **bands, "data": "bibtex", "case": "20", "learnt": 20, "draws": 10}
+    many = {**about, **bands, "data": "mediamill", "case": "source", "learnt": 8000}
+    found = page_script.newest([few, many])
+    assert page_script.table_by_frequency(found).splitlines()[2:] == [
+        "| Mediamill | whole clusters | 8,000 | 2.0 | 1.2 | 2.5 | – | 1 | 0123456 |",
+        "| Bibtex | by chance | 20 | 2.0 | 1.2 | 2.5 | – | 10 | 0123456 |",
+    ]
+
+
+def test_every_row_that_is_shown_has_its_errors_by_frequency_and_its_curve() -> None:
+    """No data set is without them, unless it was measured before there were any."""
+    found = page_script.newest(page_script.read_results("calibration.jsonl"))
+    assert all(name in each["joint"] for each in found.values() for name in page_script.BAND_ERRORS)
+    drawn = sum(len(curves) for curves in page_script.Curves(found).numbers().values())
+    assert drawn == len(found)
+
+
+def test_the_page_shows_what_is_stored() -> None:
+    """Tables to the letter, and in the picture the digest of each line's numbers."""
+    page = (page_script.ROOT / page_script.PAGE).read_text("utf-8")
+    found = page_script.newest(page_script.read_results("calibration.jsonl"))
+    for name, table in page_script.tables(found).items():
+        begin = f"<!-- calibration, {name}: made by benchmarks/calibration_page.py -->"
+        assert f"{begin}\n\n{table}\n\n<!-- end of calibration, {name} -->" in page
+    assert "](pictures/calibration.svg)" in page
+    told = set(re.findall(r'id="(curve-\w+)"', page_script.PICTURE.read_text("utf-8")))
+    assert told == {
+        page_script.digest(title, name, curve)
+        for title, curves in page_script.Curves(found).numbers().items()
+        for name, curve in curves.items()
+    }
+
+
+def test_bins_of_few_labels_are_not_drawn() -> None:
+    row = {"data": "bibtex", "case": "chance", "learnt": 5, "calibration": "joint"}
+    row["curve"] = [[49, 0.1, 0.0], [50, 0.5, 0.4], [500, 0.9, 0.9]]
+    curves = page_script.Curves(page_script.newest([row])).numbers()
+    assert curves == {"Bibtex": {"by chance": [[50, 0.5, 0.4], [500, 0.9, 0.9]]}}
