@@ -14,10 +14,10 @@ from zlib import crc32
 from dxml.metrics._bands import BANDS
 from dxml.plots import save
 from dxml.plots._style import COLOURS, MARKERS
-from stored_results import ROOT, part_of, read_results
+from stored_results import page_file, part_of, read_results
 
 PAGE = "docs/guide/probabilities.md"
-PICTURE = ROOT / "docs" / "guide" / "pictures" / "calibration.svg"
+PICTURE = "docs/guide/pictures/calibration.svg"
 TITLES = {
     "same texts": "one text, two labels",
     "bibtex": "Bibtex",
@@ -198,7 +198,7 @@ def write_page() -> None:
     found = newest(read_results("calibration.jsonl"))
     for name, table in tables(found).items():
         part_of(PAGE, f"calibration, {name}", "calibration_page", apart=True).write(table)
-    save(Curves(found), PICTURE)
+    save(Curves(found), page_file(PICTURE))
 
 
 if __name__ == "__main__":
