@@ -26,7 +26,7 @@ def predict(
     data: str = DATA,
     model: Path = MODEL,
     top: int | None = typer.Option(
-        None, "--top", metavar="N", min=1, help="Labels a point; 5, or 50 with --threshold."
+        None, "--top", metavar="N", min=1, help="Labels a point; 5, or 50 above a threshold."
     ),
     threshold: float | None = typer.Option(
         None, "--threshold", metavar="P", min=0, max=1, help="Only labels at least so probable."

