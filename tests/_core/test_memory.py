@@ -119,6 +119,13 @@ def test_a_full_disk_is_said(memory: Memory, monkeypatch: pytest.MonkeyPatch) ->
         np.ones(MEGABYTE)
 
 
+def test_the_guide_says_the_least_that_can_be_promised() -> None:
+    page = Path(__file__).parents[2] / "docs" / "guide" / "large.md"
+    assert f"{(limits.RESERVE + limits.LEAST) / 1e6:.0f} MB is the least that can be promised" in (
+        page.read_text("utf-8")
+    )
+
+
 def test_too_little_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="100 MB of memory are too few: Python and its"):
         limit_memory("100MB", tmp_path).__enter__()
