@@ -183,3 +183,16 @@ def test_bins_of_few_labels_are_not_drawn() -> None:
     row["curve"] = [[49, 0.1, 0.0], [50, 0.5, 0.4], [500, 0.9, 0.9]]
     curves = page_script.Curves(page_script.newest([row])).numbers()
     assert curves == {"Bibtex": {"by chance": [[50, 0.5, 0.4], [500, 0.9, 0.9]]}}
+
+
+def test_groups_help_about_as_often_as_they_harm() -> None:
+    """On clusters of each data set; the page says so."""
+    root = calibration.STORED.parents[2]
+    page = " ".join((root / page_script.PAGE).read_text("utf-8").split())
+    assert "was truer by it on about half of the data, and further off on the rest" in page
+    assert "on the thirty clusters of each data set" in page and calibration.CELLS == 30
+    found = page_script.newest(page_script.read_results("calibration.jsonl"))
+    told = {(data, case): each["joint"]["ECE@1"] for (data, case, _), each in found.items()}
+    both = [data for data, case in told if case == "groups" and (data, "source") in told]
+    truer = sum(told[data, "groups"] < told[data, "source"] for data in both)
+    assert len(both) >= 8 and 0.35 <= truer / len(both) <= 0.65

@@ -220,8 +220,9 @@ class Joint(Teachable):
         Y : sparse or dense 0/1 indicator of shape (n_samples, n_labels), or a list of label lists
         groups : sequence of values, optional
             What each point belongs to, such as its source, author or day. Whole groups are then
-            held out to weigh the parts, so that probabilities and promises hold for points of new
-            groups. A point whose group is None, NaN or "" stands by itself.
+            held out to weigh the parts, so that probabilities and promises are made on points of
+            groups that were not learnt from. A point whose group is None, NaN or "" stands by
+            itself.
         texts : sequence of str, optional
             The points' texts, for the parameters `encoder` and `vectors`.
         label_texts : sequence of str, optional
