@@ -50,6 +50,14 @@ def test_the_stored_board_is_what_the_results_say(tmp_path: Path) -> None:
     assert len(cells(render_board(summaries))) == 1 + len(measured)
 
 
+def test_a_row_from_before_files_were_stored_is_replaced_by_a_newer_one() -> None:
+    """It lacks what a newer one has empty; of two with as many splits the newest is shown."""
+    old = summary(row("bibtex", "joint", 40.0))
+    new = {**summary(row("bibtex", "joint", 50.0, files={})), "dates": ["2026-11-19"]}
+    assert len(cells(render_board([old, new]))) == 2
+    assert "50.00" in render_board([old, new]) and "40.00" not in render_board([old, new])
+
+
 def test_rows_by_hand() -> None:
     """Best first; what was not measured is left out; checksums and machines are shown."""
     known = row("bibtex", "a<b", 40.0, rankings=["0123456789abcdef"], commits=["abc1234"])

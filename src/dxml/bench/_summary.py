@@ -366,7 +366,7 @@ def load_rows(summaries: list[dict[str, Any]], apart: Iterable[str] = ()) -> lis
         for values in summary["rows"]:
             row = Row(summary["experiment"], values)
             identity = [row.dataset, row.part, row.label, row.method, row.parameters, row.study]
-            identity += [values.get(name) for name in apart]
+            identity += [values.get(name) or None for name in apart]  # older rows lack empty ones
             key = json.dumps(identity, sort_keys=True)
             if key not in best or (len(row.splits), newest) > known[key]:
                 best[key], known[key] = row, (len(row.splits), newest)
