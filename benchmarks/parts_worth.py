@@ -39,7 +39,7 @@ from dxml.metrics import inverse_propensity, precision_at_k, psp_at_k
 from stored_results import RESULTS, add_result
 
 STORED = RESULTS / "parts-worth.jsonl"
-WHATS = ("relations", "learners", "interactions", "votes", "training")
+STUDIES = ("relations", "learners", "interactions", "votes", "training")
 LEARNERS = {"with": 4, "without": 1}
 SHORTER = {"width": 4096, "epochs": 40}
 
@@ -105,7 +105,7 @@ def precision(data: str, split: int, settings: dict[str, Any]) -> tuple[list[flo
 def main() -> None:
     """Train, print, store."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=WHATS)
+    parser.add_argument("what", choices=STUDIES)
     parser.add_argument("--data", nargs="+", default=["bibtex", "delicious", "mediamill"])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--device", default="auto")
