@@ -211,7 +211,7 @@ def test_a_fit_does_not_change_the_part_it_goes_on_from(
     X, Y = fit_scaler(small[0].X, "auto").transform(small[0].X), small[0].Y
     options = Options(standardised=False, device="cpu", precision="float32", random_state=0)
     settings: dict[str, dict[str, Any]] = {
-        "wide": {"width": 16, "learners": 1, "epochs": 2},
+        "wide": {"width": 16, "learners": 1, "epochs": 2, "voters": 0},
         "linear": {"C": 0.3},
     }
     kind, task, own = PARTS[name], Task(Data(X, Y), options), settings.get(name, {})
