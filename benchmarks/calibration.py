@@ -8,9 +8,11 @@ DATA is a registered data set or a table of JSON lines with ``text`` and ``label
 `package_texts.py` and `wordnet_texts.py` make. Only training points are used: some are learnt from,
 2,000 calibrate the other methods, and up to 3,000 are ranked. Cases: points held out by
 chance; whole clusters of points held out, as texts from another source would be; the same, by a
-model that is told of the clusters among its own points (``groups``); 20, 50 and 200 points to learn
-from, in ten draws; one text with two labels. Of data with fewer than 10,000 points there are three
-draws of the first three. ``--test`` ranks the test part instead, once.
+model that is told of the clusters among its own points (``groups``); whole sources held out, where
+a table has a ``source`` of several texts, by a model that is not told of them (``sources``) and by
+one that is (``told``); 20, 50 and 200 points to learn from, in ten draws; one text with two labels.
+Of data with fewer than 10,000 points there are three draws of the first five. ``--test`` ranks the
+test part instead, once.
 
 Beside Joint's own calibration stand three others of the same mixed scores: temperature scaling,
 isotonic regression and Venn–Abers predictors. They see 2,000 points that the model has not seen,
@@ -67,13 +69,15 @@ Rows = npt.NDArray[np.int64]
 
 
 class Points(NamedTuple):
-    """Features and labels."""
+    """Features, labels and, where several points have one, the number of each point's source."""
 
     X: sp.csr_matrix
     Y: sp.csr_matrix
+    sources: Rows | None = None
 
     def rows(self, chosen: Rows) -> Points:
-        return Points(self.X[chosen], self.Y[chosen])
+        own = None if self.sources is None else self.sources[chosen]
+        return Points(self.X[chosen], self.Y[chosen], own)
 
 
 class Case(NamedTuple):
@@ -100,7 +104,13 @@ def read(name: str, part: str) -> Points:
         rows = [json.loads(line) for line in own.read_text("utf-8").splitlines()]
         return Points(made.transform([row["text"] for row in rows]), _indicator(rows, names))
     X = made.fit_transform([row["text"] for row in rows])
-    return Points(X, _indicator(rows, _names(rows)))
+    return Points(X, _indicator(rows, _names(rows)), _sources(rows))
+
+
+def _sources(rows: list[dict[str, Any]]) -> Rows | None:
+    """None where a table tells of none, or where each text is one of its own."""
+    every, numbers = np.unique([row.get("source", "") for row in rows], return_inverse=True)
+    return numbers if 1 < len(every) < len(rows) else None
 
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -118,6 +128,8 @@ def cases(points: Points, seed: int, wanted: set[str]) -> Iterator[list[Case]]:
     """The draws of each case of a data set's training points."""
     n = points.X.shape[0]
     large = {"chance", "source", "groups"} & wanted
+    if points.sources is not None:
+        large |= {"sources", "told"} & wanted
     seeds = range(seed, seed + (SMALL_DRAWS if n < SMALL else 1))
     draws = [large_cases(points, each) for each in seeds] if large else []
     for name in sorted(large):
@@ -151,7 +163,18 @@ def large_cases(points: Points, seed: int) -> dict[str, Case]:
     learnt, own = near[n_own : n_own + LEARNT], near[:n_own]
     source = Case("source", points.rows(learnt), points.rows(own), points.rows(far))
     grouped = source._replace(name="groups", groups=cell[learnt])
-    return {"chance": chance, "source": source, "groups": grouped}
+    found = {"chance": chance, "source": source, "groups": grouped}
+    if points.sources is not None:
+        rank = rng.permutation(points.sources.max() + 1)[points.sources]
+        by_source = order[np.argsort(rank[order], kind="stable")]
+        last = rank[by_source[n_ranked]]
+        ranked = by_source[rank[by_source] < last]
+        others = rng.permutation(by_source[rank[by_source] >= last])
+        own, learnt = others[:n_own], others[n_own : n_own + LEARNT]
+        held = Case("sources", points.rows(learnt), points.rows(own), points.rows(ranked))
+        found["sources"] = held
+        found["told"] = held._replace(name="told", groups=points.sources[learnt])
+    return found
 
 
 def clusters(X: sp.csr_matrix, rng: np.random.Generator) -> Rows:
@@ -342,7 +365,7 @@ def measured(draws: Sequence[Case]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", nargs="*", metavar="DATA|TABLE.jsonl")
-    parser.add_argument("--cases", default="chance,source,groups,20,50,200,same")
+    parser.add_argument("--cases", default="chance,source,groups,sources,told,20,50,200,same")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--test", action="store_true", help="rank the test part, once")
     parser.add_argument("--results", type=Path, default=STORED)

@@ -36,6 +36,8 @@ HELD = {
     "chance": "by chance",
     "source": "whole clusters",
     "groups": "whole clusters, `groups` given",
+    "sources": "whole sources",
+    "told": "whole sources, `groups` given",
     "test": "test points",
 }
 OTHERS = ("temperature", "isotonic", "Venn–Abers")

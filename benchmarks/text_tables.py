@@ -19,7 +19,7 @@ class TextTables:
 
     def add(self, table: str, id: str, text: str, labels: Iterable[str], source: str) -> None:
         """A text, unless it has no labels; texts of one source go to the same part."""
-        row = {"id": id, "text": text, "labels": sorted(labels)}
+        row = {"id": id, "text": text, "labels": sorted(labels), "source": source}
         digest = int(hashlib.md5(source.encode(), usedforsecurity=False).hexdigest(), 16)
         if row["labels"]:
             part = "test" if digest % 5 == 0 else "train"

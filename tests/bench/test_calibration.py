@@ -46,6 +46,31 @@ def test_other_sources_are_whole_clusters() -> None:
     assert len(both) <= 2
 
 
+def test_sources_of_a_table_are_held_out_whole() -> None:
+    """Of a hundred, those that are ranked were neither learnt from nor calibrated by."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(rng.random((600, 40)).astype(np.float32))
+    Y = sp.csr_matrix(rng.random((600, 5)) < 0.3)
+    points = calibration.Points(X, Y, np.repeat(np.arange(100), 6))
+    found = calibration.large_cases(points, 0)
+    for name in ("sources", "told"):
+        case = found[name]
+        ranked, near = set(case.ranked.sources), {*case.learnt.sources, *case.calibrated.sources}
+        assert 20 <= len(ranked) <= 25 and len(near) == 100 - len(ranked)
+        assert not ranked & near and len(case.ranked.sources) == 6 * len(ranked)
+    assert found["sources"].groups is None
+    assert found["told"].groups.tolist() == found["told"].learnt.sources.tolist()
+    alone = points._replace(sources=None)
+    assert set(calibration.large_cases(alone, 0)) == {"chance", "source", "groups"}
+    assert [case.name for [case] in calibration.cases(alone, 0, {"told", "sources"})] == []
+
+
+def test_texts_that_are_each_a_source_have_none() -> None:
+    rows = [{"source": str(i)} for i in range(4)]
+    assert calibration._sources(rows) is None and calibration._sources([{}, {}]) is None
+    assert calibration._sources([*rows, {"source": "2"}]).tolist() == [0, 1, 2, 3, 2]
+
+
 def test_rows_are_stored_with_where_they_come_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
