@@ -33,8 +33,8 @@ def test_two_tables_and_days_that_stay_together(tmp_path: Path) -> None:
     }
     [topics] = [rows for name, rows in parts.items() if name.startswith("topics")]
     assert topics == [
-        {"id": "1", "text": "T1 b", "labels": ["corn", "wheat"]},
-        {"id": "2", "text": "T2 b", "labels": ["gold"]},
+        {"id": "1", "text": "T1 b", "labels": ["corn", "wheat"], "source": "1-MAR-1987"},
+        {"id": "2", "text": "T2 b", "labels": ["gold"], "source": "1-MAR-1987"},
     ]
     places = [row for name, rows in parts.items() if name.startswith("places") for row in rows]
     assert sorted(row["id"] for row in places) == ["1", "3"]
