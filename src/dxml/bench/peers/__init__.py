@@ -109,7 +109,7 @@ PEERS: dict[str, Peer] = {
             "LibMultiLabel",
             (_TORCH, ("libmultilabel==0.10.0",)),
             _HERE / "_libmultilabel_adapter.py",
-            {"tree": False, "C": 1.0},
+            {"tree": False, "C": 1.0, "options": "-s 2"},
         ),
     )
 }

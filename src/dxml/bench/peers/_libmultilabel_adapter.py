@@ -1,5 +1,8 @@
 """LibMultiLabel: linear one-versus-rest, or a tree (which fails on labels without points).
 
+``options`` are liblinear's. Without any the library takes ``-s 1``, the dual problem of the squared
+hinge loss; ``-s 2``, the primal one, is slower; its examples have ``-s 1 -B 1 -e 0.0001``. It takes
+as many threads as the machine has cores, whatever it is told.
 It saves models by pickle. Only the weights are saved here, for their size, and the model that was
 trained predicts.
 """
@@ -26,8 +29,9 @@ def train(data: Any, folder: Path, parameters: dict[str, Any], threads: int, see
     X, Y = data
     np.random.seed(seed)
     if parameters["tree"]:
-        return linear.train_tree(Y, X, f"-s 2 -e 0.0001 -c {parameters['C']}", verbose=False)
-    options = f"-s 2 -m {threads} -c {parameters['C']}"
+        options = f"{parameters['options']} -e 0.0001 -c {parameters['C']}"
+        return linear.train_tree(Y, X, options, verbose=False)
+    options = f"{parameters['options']} -m {threads} -c {parameters['C']}"
     return linear.train_1vsrest(Y, X, options=options, verbose=False)
 
 
