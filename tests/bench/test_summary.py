@@ -59,6 +59,26 @@ def test_means_and_deviations(store: Store, put: Callable[..., Stored]) -> None:
     assert summary["data"][PLANTED]["train"] == 72
 
 
+def test_a_measure_that_a_run_lacks_has_no_mean(
+    store: Store, put: Callable[..., Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scores of a split were no probabilities: the mean would be that of chosen splits."""
+
+    def compute(ranking: scoring.TopK, truth: object) -> dict[str, object]:
+        first = float(ranking.indices[0, 0])
+        scores = {"P@1": first} | ({} if first == 3 else {"ECE@1": 5.0})
+        return {"scores": scores, "bands": {}}
+
+    monkeypatch.setattr(scoring, "compute", compute)
+    first, second = runs(2)
+    put(first, [[2]])
+    put(second, [[3]])
+    (row,) = summarise(experiment(plan(first), plan(second)), store)["rows"]
+    assert row["scores"]["P@1"]["mean"] == 2.5 and "ECE@1" not in row["scores"]
+    (alone,) = summarise(experiment(plan(first)), store)["rows"]
+    assert alone["scores"]["ECE@1"]["mean"] == 5.0
+
+
 def test_one_run_has_no_deviation(store: Store, put: Callable[..., Stored]) -> None:
     (run,) = runs(1)
     put(run, [[2]])

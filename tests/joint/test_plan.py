@@ -274,3 +274,21 @@ def test_long_texts_just_beyond_every_label_keep_a_kernel_beside_their_shortlist
     assert "kernel" not in parts(n_labels=3_994), "a shortlist that the user asked for"
     assert "kernel" not in parts(device="cuda")
     assert "kernel" not in parts(memory=1e8), "8 bytes for each pair of points"
+
+
+def test_a_kernel_that_is_asked_for_comes_wherever_memory_allows() -> None:
+    """Eurlex-4K's shape: long texts, too many for a kernel by default."""
+    shape = Shape(15_539, 5_000, 3_993, False, False, "cpu", 8e9, 237.0)
+
+    def parts(kernel: bool | None, **changes: Any) -> set[str]:
+        options = Options(
+            standardised=False, device="cpu", precision="float16", random_state=0, kernel=kernel
+        )
+        return set(make_plan(replace(shape, **changes), options).parts)
+
+    assert parts(None) == {"linear", "vote", "frequency"}
+    assert parts(True) == {"kernel", "linear", "vote", "frequency"}
+    assert "kernel" in parts(True, memory=8 * 15_539**2), "8 bytes for each pair of points"
+    assert "kernel" not in parts(True, memory=8 * 15_539**2 - 1)
+    small = {"n_samples": 500, "n_labels": 20, "every_label": True}
+    assert "kernel" in parts(None, **small) and "kernel" not in parts(False, **small)

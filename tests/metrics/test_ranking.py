@@ -515,3 +515,27 @@ def test_true_probabilities_have_no_calibration_error():
     assert metrics.calibration_error(Y, ranking, k=1) < 0.01
     halved = TopK(ranking.indices, scores / 2)
     assert metrics.calibration_error(Y, halved, k=1) == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scores", "are"),
+    [
+        ([1.0, 0.0], True),
+        ([1.000001, 0.5], True),
+        ([1.001, 0.5], False),
+        ([0.5, -1e-6], False),
+    ],
+)
+def test_probabilities_may_be_rounded_to_a_little_over_one(scores: list[float], are: bool) -> None:
+    ranking = TopK(np.array([[0, 1]]), np.array([scores], dtype=np.float32))
+    assert metrics.are_probabilities(ranking) is are
+
+
+def test_ten_neighbours_of_one_opinion_say_a_probability() -> None:
+    """Their tenths, added up in 32 bits, are a little more than 1."""
+    said = float(np.cumsum(np.full(10, 0.1, dtype=np.float32))[-1])
+    assert said > 1
+    ranking = TopK(np.array([[0]]), np.array([[said]], dtype=np.float32))
+    assert metrics.are_probabilities(ranking)
+    right = sp.csr_matrix([[True]])
+    assert metrics.calibration_error(right, ranking, 1) < 1e-6

@@ -49,6 +49,14 @@ def _spreads(tables: list[dict[str, float]]) -> dict[str, Any]:
     return {name: _spread(table.get(name) for table in tables) for name in names}
 
 
+def _in_all(tables: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Without measures that some runs lack: the mean of the others would be of chosen splits."""
+    return [
+        {name: value for name, value in table.items() if all(name in other for other in tables)}
+        for table in tables
+    ]
+
+
 def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
     """Everything a page needs of an experiment.
 
@@ -105,7 +113,7 @@ def _row(plans: list[Planned], found: dict[Any, Any], scores: dict[Any, Any]) ->
             for s in results
             if s.status == "failed"
         ],
-        "scores": _spreads([value["scores"] for value in values]),
+        "scores": _spreads(_in_all([value["scores"] for value in values])),
         "bands": {name: _spreads([value["bands"][name] for value in values]) for name in bands},
         "seconds": _spreads([record["seconds"] for record in records]),
         "stages": _spreads([record["stages"] for record in records]),

@@ -34,7 +34,7 @@ from dxml.joint._fitting import fit_ensemble
 from dxml.joint._held_out import MOST_FOLDS, hold_out, hold_out_groups
 from dxml.joint._learning import Teachable
 from dxml.joint._plan import PARTS, Plan, make_plan, outside_arrays, shape_of
-from dxml.joint._sizes import NEGATIVES, TREE_NEGATIVES
+from dxml.joint._sizes import NEGATIVES, TREE_NEGATIVES, kernel_bytes
 from dxml.joint._vectors import open_vectors
 from dxml.joint.parts.protocol import Options, Shape
 from dxml.progress import SILENT, Progress
@@ -139,6 +139,11 @@ class Joint(Teachable):
             Range(0),
             "trees over the labels; 0: none; None: 3 for short texts of many labels, 1 for longer",
         ] = None,
+        kernel: Annotated[
+            bool | None,
+            "kernel regression on all points; None: where that is quick; true: wherever memory_gb "
+            "allows, which ranks long texts better, takes minutes, and milliseconds a ranking",
+        ] = None,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         encoder: Annotated[
             str,
@@ -188,6 +193,7 @@ class Joint(Teachable):
         self.max_iter = max_iter
         self.prune = prune
         self.n_trees = n_trees
+        self.kernel = kernel
         self.precision = precision
         self.encoder = encoder
         self.encoder_epochs = encoder_epochs
@@ -285,6 +291,12 @@ class Joint(Teachable):
             rows = None if tuned else open_vectors(self, texts, X, options.device, progress)
             options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
+        if self.kernel and "kernel" not in plan.parts:
+            needed = kernel_bytes(X.shape[0]) / 1e9
+            raise ParameterError(
+                f"kernel=True takes {needed:.2g} GB for {X.shape[0]:,} points, which is more than "
+                "training may take. Raise memory_gb, or leave kernel out."
+            )
         options = replace(options, n_negatives=self._negatives_for(plan.parts))
         self._reserve(X, plan, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
@@ -350,6 +362,7 @@ class Joint(Teachable):
             max_iter=self.max_iter,
             prune=self.prune,
             n_trees=self.n_trees,
+            kernel=self.kernel,
             encoder_epochs=self.encoder_epochs,
         )
 

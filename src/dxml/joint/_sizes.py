@@ -27,6 +27,7 @@ __all__ = [
     "WELL_COMPARED",
     "WIDE_LEARNERS",
     "WIDE_WEIGHTS",
+    "kernel_bytes",
 ]
 
 EVERY_LABEL_PAIRS = 1 << 24
@@ -83,3 +84,8 @@ VOTERS = 8192
 WELL_COMPARED = 0.85
 """Share of a point, by squared weight, that its neighbours are found by, from which on neither adds
 anything to its shortlist. Of abstracts it is nearly always more."""
+
+
+def kernel_bytes(n: int) -> int:
+    """What solving for a kernel's votes takes at least: all pairs of n points, twice."""
+    return 8 * n * n

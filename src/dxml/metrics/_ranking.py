@@ -57,6 +57,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 BINS = 15
 """Number of bins of the calibration error."""
+ROUNDING = 1e-5
+"""What a probability may have over 1: ten neighbours' tenths add up to a little more."""
 
 
 # ---------------------------------------------------------------- probabilities
@@ -94,8 +96,8 @@ def score_bins(scores: FloatArray, bins: int = BINS) -> IntArray:
 
 
 def are_probabilities(ranking: TopK) -> bool:
-    """Whether all scores lie between 0 and 1."""
-    return bool(((ranking.scores >= 0) & (ranking.scores <= 1)).all())
+    """Whether all scores lie between 0 and 1, but for what sums of 32 bits are rounded by."""
+    return bool(((ranking.scores >= 0) & (ranking.scores <= 1 + ROUNDING)).all())
 
 
 # ---------------------------------------------------------------- per test point

@@ -13,6 +13,7 @@ import torch
 from dxml._core.arrays import Arrays
 from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
+from dxml.exceptions import ParameterError
 from dxml.joint import Joint
 from dxml.joint import _plan as plan_module
 from dxml.joint._ensemble import every_pair
@@ -200,6 +201,29 @@ def test_beside_a_shortlist_it_is_weighed_kept_and_taught(
     assert np.array_equal(again.indices, model.predict_topk(X_new, 3).indices)
     model.partial_fit(planted.X[fresh], planted.Y[fresh])
     assert votes(model).votes.shape == (400, planted.Y.shape[1])
+
+
+def test_a_kernel_that_is_asked_for_stands_beside_a_shortlist(
+    planted: Dataset, halves: Any, tmp_path: Path
+) -> None:
+    old, _, new = halves
+    X, Y, settings = planted.X[old], planted.Y[old], {"candidates": "nearest", "device": "cpu"}
+    model = Joint(kernel=True, width=0, **settings).fit(X, Y)
+    plain = Joint(width=0, n_trees=0, **settings).fit(X, Y)
+    assert "kernel" in model.parts_ and "kernel" not in plain.parts_
+    assert not model.plan_.every_label
+    ranking = model.predict_topk(planted.X[new], 3)
+    model.save(tmp_path / "model")
+    again = Joint.load(tmp_path / "model")
+    assert again.kernel is True
+    assert np.array_equal(again.predict_topk(planted.X[new], 3).indices, ranking.indices)
+    assert "kernel" not in Joint(kernel=False, device="cpu").fit(X, Y).parts_
+
+
+def test_a_kernel_that_memory_does_not_allow_is_refused_before_training(planted: Dataset) -> None:
+    """500 points: 8 · 500² bytes."""
+    with pytest.raises(ParameterError, match=r"kernel=True takes 0\.002 GB for 500 points"):
+        Joint(kernel=True, memory_gb=0.0019).fit(planted.X, planted.Y)
 
 
 @pytest.fixture

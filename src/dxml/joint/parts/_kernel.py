@@ -32,6 +32,7 @@ from dxml.joint._sizes import (
     KERNEL_ALONE_POINTS,
     KERNEL_PAIRS,
     TREE_FEATURES,
+    kernel_bytes,
 )
 from dxml.joint.parts.protocol import (
     Lesson,
@@ -75,10 +76,14 @@ class KernelPart(Part):
     ) -> Settings | None:
         """For small data, and beside a shortlist for long texts on a CPU that are not much more.
 
-        Those have no trees, and rank worse by a linear head alone.
+        Those have no trees, and rank worse by a linear head alone. Where it is asked for: wherever
+        memory allows.
         """
         n, pairs = shape.n_samples, shape.n_samples * shape.n_labels
-        affordable = 8 * n * n <= shape.memory and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
+        fits = kernel_bytes(n) <= shape.memory
+        if options.kernel is not None:
+            return {} if options.kernel and fits else None
+        affordable = fits and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
         long = shape.device == "cpu" and not shape.dense and shape.per_point > TREE_FEATURES
         beside = long and n < KERNEL_ALONE_POINTS and EVERY_LABEL_PAIRS < pairs <= KERNEL_PAIRS
         return {} if affordable and (shape.every_label or beside) else None

@@ -121,6 +121,7 @@ class Options:
     max_iter: int = 6
     prune: float = 0.03
     n_trees: int | None = None
+    kernel: bool | None = None
     encoder: Pretrained | None = None
     encoder_epochs: int | None = None
     has_vectors: bool = False
