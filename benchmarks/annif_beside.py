@@ -33,7 +33,7 @@ from dxml._core.device import resolve_device
 from dxml.bench._machine import circumstances
 from dxml.data import load_texts
 from soaked_service import free_port
-from stored_results import MadePart, read_results, write_results
+from stored_results import MadePart, log_test, read_results, write_results
 
 ROOT = Path(__file__).parents[1]
 STORED = "annif-beside.json"
@@ -228,6 +228,8 @@ def main() -> None:
             "runs": found,
         }
         write_results(STORED, record)
+        for name in found:
+            log_test("pubmed-mesh", name, record)
         write_page()
 
 

@@ -53,7 +53,7 @@ from dxml.metrics._bands import BANDS, label_bands
 from dxml.text import TextFeatures
 from dxml.topk import TopK
 from other_calibrations import OTHERS
-from stored_results import RESULTS, add_result
+from stored_results import RESULTS, add_result, log_test
 
 STORED = RESULTS / "calibration.jsonl"
 LEARNT, CALIBRATED, RANKED = 8000, 2000, 3000
@@ -390,6 +390,7 @@ def main() -> None:
         name, points = Path(given).stem, read(given, "train")
         if asked.test:
             store(name, [Case("test", points, None, read(given, "test"))])
+            log_test(name, "joint", where, asked.results.parent)
             continue
         for draws in cases(points, asked.seed, wanted):
             store(name, draws)

@@ -44,7 +44,7 @@ from typing import IO, Any
 
 from dxml.progress import SILENT
 from own_memory import OwnMemory, own_bytes
-from stored_results import read_results, write_results
+from stored_results import log_test, read_results, write_results
 
 STORED = "contents-paths.json"
 OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -295,6 +295,8 @@ def main() -> None:
     key = ("method", "part", "train")
     rows = [old for old in rows if [old.get(name) for name in key] != [row[name] for name in key]]
     write_results(STORED, {"runs": [*rows, row]})
+    if row["part"] == "test":
+        log_test("contents", given.method, row)
     print(json.dumps(row, indent=1))
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from dxml.bench._machine import circumstances
 from earlier import ROOT, checked_out
-from stored_results import write_results
+from stored_results import log_test, write_results
 
 BEFORE = "a9baede"  # the last commit with all files in one folder
 DATA = ("bibtex", "eurlex-4k", "pubmed-mesh")
@@ -125,6 +125,8 @@ def main() -> None:
         "runs": found,
     }
     write_results(given.output, stored)
+    for name in given.data:
+        log_test(name, "joint", stored, given.output.parent)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from dxml.joint import Joint
 from dxml.metrics import precision_at_k
 from dxml.text import TextFeatures
 from dxml.topk import TopK
-from stored_results import RESULTS, read_results, write_results
+from stored_results import RESULTS, log_test, read_results, write_results
 
 STORED = RESULTS / "short-texts.json"
 HELD = 3000
@@ -175,6 +175,8 @@ def main() -> None:
                 print(*(f"{value}" for value in row.values()), flush=True)
                 stored = (read_results(asked.results) or {"runs": []})["runs"]
                 write_results(asked.results, {"runs": [*stored, {**row, **where}]})
+                if asked.test:
+                    log_test(table.stem, run, where, asked.results.parent)
 
 
 if __name__ == "__main__":

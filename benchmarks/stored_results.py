@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,17 @@ def add_result(name: str | Path, record: dict[str, Any]) -> None:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
     else:
         write_results(path, [*read_results(path), record])
+
+
+def log_test(data: str, method: str, where: Mapping[str, Any], folder: Path = RESULTS) -> None:
+    """Write down that test points of the data were scored, as `dxml bench run` does.
+
+    `where` are the circumstances of the record.
+    """
+    run = f"{data} {method}"
+    own = {"date": where["date"], "run": run, "id": f"{Path(sys.argv[0]).stem} {run}"}
+    line = {**own, "version": where["versions"]["dxml"], "commit": where["commit"]}
+    add_result(folder / "test-log.jsonl", {**line, "command": where["command"]})
 
 
 @dataclass(frozen=True)

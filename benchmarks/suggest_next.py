@@ -23,7 +23,7 @@ from dxml.bench._machine import circumstances
 from dxml.data import load_texts
 from dxml.tagging import TextTagger
 from dxml.tagging._suggesting import Measures, choose_apart, labels_that_count
-from stored_results import write_results
+from stored_results import log_test, write_results
 
 STORED = "suggest-next.json"
 SIZES = (300, 600, 1000, 1500, 2000)
@@ -109,6 +109,7 @@ def main() -> None:
     machine |= {"cores": os.cpu_count(), "load": os.getloadavg()}
     found = {**machine, "pool": POOL, "test": TEST, "ratios": ratios, "runs": runs}
     write_results(STORED, found)
+    log_test("pubmed-mesh", "tagger", found)
 
 
 if __name__ == "__main__":

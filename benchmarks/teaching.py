@@ -35,7 +35,7 @@ from dxml.joint.parts import _wide as wide
 from dxml.metrics import precision_at_k, recall_at_k
 from dxml.text._features import TextFeatures
 from dxml.topk import TopK
-from stored_results import part_of, read_results, write_results
+from stored_results import log_test, part_of, read_results, write_results
 
 PART = part_of("docs/guide/tagging.md", "teaching", "teaching")
 HELD_LABELS = 0.1
@@ -231,6 +231,8 @@ def store(name: str, rows: list[Row], **more: Any) -> None:
         "rows": rows,
     }
     write_results(f"{name}.json", record)
+    if name == "teaching":
+        log_test("pubmed-mesh", "joint", record)
 
 
 def render() -> str:

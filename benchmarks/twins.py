@@ -28,7 +28,7 @@ from dxml.data import Dataset
 from dxml.data._synthetic import train_test_rows
 from dxml.methods import method_class
 from dxml.metrics import evaluate
-from stored_results import RESULTS, MadePart, read_results, write_results
+from stored_results import RESULTS, MadePart, log_test, read_results, write_results
 
 STORED = "twins.json"
 PART = MadePart("docs/twins.md", "<!-- table -->", "<!-- end of table -->", apart=True)
@@ -136,6 +136,8 @@ def run(only: list[str], threads: int) -> None:
                 **circumstances(device="cpu", seed=0, threads=threads),
             }
             write_results(STORED, stored)
+            if kind == "real":
+                log_test(name, method, stored["measured"][key])
             print(key, stored["measured"][key], flush=True)
 
 

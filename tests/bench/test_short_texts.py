@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dxml import __version__
+
 from .scripts import load_script
 
 short_texts = load_script("short_texts")
@@ -48,6 +50,10 @@ def test_rows_are_added_with_where_they_come_from(
     ]
     assert all(row["P@1"] == 100 and row["seconds"]["train"] > 0 for row in rows)
     assert all({"machine", "threads", "commit", "command"} <= row.keys() for row in rows)
+    log = (out.parent / "test-log.jsonl").read_text("utf-8").splitlines()
+    told = [(line["run"], line["version"]) for line in map(json.loads, log)]
+    runs = (QUICK, f"{QUICK},char_ngrams=3")
+    assert told == [(f"a-train {run}", __version__) for run in runs], "only of test points"
 
 
 def test_labels_that_were_not_learnt_are_left_out() -> None:

@@ -234,7 +234,8 @@ def _beyond(
     swept = [study for study in plots.STUDIES if study in held_out] + others
     if swept:
         sections += [
-            "## Effect of one parameter\n\nScored on points held out of the training part.\n\n"
+            "## Effect of one parameter\n\nScored on points held out of the training part, but for "
+            "rows whose *scored on* says test.\n\n"
             + "\n\n".join(f"**{study}**\n\n" + tables.studies(rows, study) for study in swept),
             _picture(pictures, "sweeps"),
         ]
