@@ -288,7 +288,7 @@ def test_a_kernel_that_is_asked_for_comes_wherever_memory_allows() -> None:
 
     assert parts(None) == {"linear", "vote", "frequency"}
     assert parts(True) == {"kernel", "linear", "vote", "frequency"}
-    assert "kernel" in parts(True, memory=8 * 15_539**2), "8 bytes for each pair of points"
-    assert "kernel" not in parts(True, memory=8 * 15_539**2 - 1)
+    needed = 12 * 15_539**2 + 20 * 15_539 * 3_993  # bytes: pairs of points, and votes
+    assert "kernel" in parts(True, memory=needed) and "kernel" not in parts(True, memory=needed - 1)
     small = {"n_samples": 500, "n_labels": 20, "every_label": True}
     assert "kernel" in parts(None, **small) and "kernel" not in parts(False, **small)

@@ -292,10 +292,11 @@ class Joint(Teachable):
             options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
         if self.kernel and "kernel" not in plan.parts:
-            needed = kernel_bytes(X.shape[0]) / 1e9
+            needed = kernel_bytes(X.shape[0], self.n_labels_) / 1e9
             raise ParameterError(
-                f"kernel=True takes {needed:.2g} GB for {X.shape[0]:,} points, which is more than "
-                "training may take. Raise memory_gb, or leave kernel out."
+                f"kernel=True takes about {needed:.2g} GB for {X.shape[0]:,} points and "
+                f"{self.n_labels_:,} labels, which is more than training may take. "
+                "Raise memory_gb, or leave kernel out."
             )
         options = replace(options, n_negatives=self._negatives_for(plan.parts))
         self._reserve(X, plan, options)

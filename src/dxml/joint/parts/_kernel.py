@@ -80,10 +80,10 @@ class KernelPart(Part):
         memory allows.
         """
         n, pairs = shape.n_samples, shape.n_samples * shape.n_labels
-        fits = kernel_bytes(n) <= shape.memory
         if options.kernel is not None:
+            fits = kernel_bytes(n, shape.n_labels) <= shape.memory
             return {} if options.kernel and fits else None
-        affordable = fits and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
+        affordable = 8 * n * n <= shape.memory and (shape.device != "cpu" or n <= CPU_KERNEL_POINTS)
         long = shape.device == "cpu" and not shape.dense and shape.per_point > TREE_FEATURES
         beside = long and n < KERNEL_ALONE_POINTS and EVERY_LABEL_PAIRS < pairs <= KERNEL_PAIRS
         return {} if affordable and (shape.every_label or beside) else None
@@ -91,7 +91,7 @@ class KernelPart(Part):
     @classmethod
     def outside(cls, shape: Shape, options: Options, settings: Settings) -> float:
         """The kernel and its factor, the votes, and what solving takes."""
-        return 4.0 * shape.n_samples * (3 * shape.n_samples + 5 * shape.n_labels)
+        return float(kernel_bytes(shape.n_samples, shape.n_labels))
 
     @classmethod
     def fit(cls, task: Task, settings: Settings, start: Part | None = None) -> Self:
