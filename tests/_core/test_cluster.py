@@ -11,7 +11,9 @@ import pytest
 
 from dxml._core.blocks import spread
 from dxml._core.cluster import open_cluster
+from dxml._neighbors import cosine
 from dxml.exceptions import ClusterError
+from dxml.joint._fitting import COMMON_POINTS
 from dxml.joint._points import OWN_BLOCK
 
 from ..bench.scripts import load_script
@@ -73,6 +75,16 @@ def test_a_plan_searches_as_many_points_at_a_time_as_training_does(plan: ModuleT
         [search] = [s for s in plan.stages(task, plan.Rates(*[1] * 6)) if s.name == "search"]
         one = n_points / search.blocks  # points of a block
         assert search.turn * one == pytest.approx(at_a_time, rel=0.01)
+
+
+def test_the_page_names_the_limits_of_the_search() -> None:
+    page = " ".join((ROOT / "docs" / "guide" / "cluster.md").read_text("utf-8").split())
+    blocks = OWN_BLOCK // min(OWN_BLOCK // cosine.SHARES, cosine.MOST_SEARCHED)
+    assert f"Neighbours are held for {OWN_BLOCK:,} points at a time" in page
+    assert f"The {OWN_BLOCK:,} points are {blocks} blocks" in page
+    assert f"no more than {blocks} cores have work" in page
+    assert f"those on up to {COMMON_POINTS:,} points. That number is doubled until" in page
+    assert cosine.FEW_REACHED == 16 and "more than a sixteenth of all points" in page
 
 
 def test_a_plan_waits_for_the_command(plan: ModuleType) -> None:
