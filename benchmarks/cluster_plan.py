@@ -1,13 +1,15 @@
 """What 100 million points and 10 million labels would take on a Ray cluster.
 
     python benchmarks/cluster_plan.py            # stored as results/cluster-plan.json
+    python benchmarks/cluster_plan.py --again    # a new plan with the rates that are stored
     python benchmarks/cluster_plan.py --page     # docs/guide/cluster.md's tables from that
 
 The rates of one core are measured here, on generated data of several sizes. The plan applies them
 to the size that is asked for: blocks are cut as `dxml._core.blocks` cuts them and given to cores as
 `dxml._core.cluster` gives them, two a core at a time, results taken in the order of the blocks by
 one process, which also makes and merges them. Machines die at random; their blocks begin again
-elsewhere.
+elsewhere. Training points are searched some at a time (`OWN_BLOCK` of `dxml.joint._points`), the
+next ones when the command has the neighbours of these.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ from dxml._core.cluster import AHEAD, ray_cluster
 from dxml._core.threads import threads
 from dxml._learners.linear_examples import label_signs
 from dxml._learners.linear_training import SIGN_BYTES, WEIGHT_BYTES, fit_linear
-from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, Neighbours, unit_rows
+from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, SHARES, Neighbours, unit_rows
 from dxml.base import Classifier
-from dxml.bench._machine import circumstances
+from dxml.bench._machine import circumstances, commit
 from dxml.data._pseudo_texts import make_texts
+from dxml.joint._points import OWN_BLOCK
 from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
 from dxml.text._tokens import WORD_BYTES
@@ -190,6 +193,7 @@ class Stage:
     received: float
     shared: float  # bytes that every machine needs once
     driver: float  # seconds of the command a block, beside the bytes
+    turn: int | None = None  # blocks after which the command waits for all of them
 
 
 def stages(task: Task, rates: Rates) -> list[Stage]:
@@ -208,14 +212,17 @@ def stages(task: Task, rates: Rates) -> list[Stage]:
     )
     near = task.negatives + 1
     asked = task.words * task.postings / rates.search
+    at_a_time = int(min(n, OWN_BLOCK))  # points whose neighbours the command has
+    queries = min(at_a_time // SHARES, MOST_SEARCHED)  # of a block
     search = Stage(
         "search",
-        blocks=int(n / MOST_SEARCHED),
-        seconds=MOST_SEARCHED * asked,
-        sent=MOST_SEARCHED * row,
-        received=MOST_SEARCHED * near * 8.0,
+        blocks=int(n / queries),
+        seconds=queries * asked,
+        sent=queries * row,
+        received=queries * near * 8.0,
         shared=n * row,
         driver=0.0,
+        turn=at_a_time // queries,
     )
     signs = n * (task.negatives + task.carried) / task.n_labels  # of a label
     weights = min(signs * task.words, task.n_features)
@@ -251,10 +258,11 @@ def row_bytes(task: Task) -> float:
 def schedule(stage: Stage, n_machines: int, machine: Machine, rates: Rates, seed: int = 0) -> Row:
     """Play the stage: when each block ends on its core, and when the command has taken it.
 
-    Several blocks are played as one where there are more than 200,000. A machine that dies is
-    replaced at once, fetches what is shared, and its cores begin their blocks again.
+    After each turn the command waits for its blocks before it gives the next one. Elsewhere several
+    blocks are played as one where there are more than 200,000. A machine that dies is replaced at
+    once, fetches what is shared, and its cores begin their blocks again.
     """
-    group = max(1, -(-stage.blocks // 200_000))
+    group = 1 if stage.turn else max(1, -(-stage.blocks // 200_000))
     n_blocks, seconds = -(-stage.blocks // group), stage.seconds * group
     fetching = stage.shared / machine.network  # handed on from machine to machine
     bytes_each = group * (stage.sent + stage.received)
@@ -285,8 +293,11 @@ def schedule(stage: Stage, n_machines: int, machine: Machine, rates: Rates, seed
             heapq.heapify(free)
             failure += rng.exponential(between)
         ready, core = free[0]
-        take(block - AHEAD * n_cores + 1)
-        start = ready if block < AHEAD * n_cores else max(ready, taken[block - AHEAD * n_cores])
+        needed = block - AHEAD * n_cores  # the last block whose result the command must have
+        if stage.turn:
+            needed = max(needed, block // stage.turn * stage.turn - 1)
+        take(needed + 1)
+        start = ready if needed < 0 else max(ready, taken[needed])
         running[core], ends[block] = block, start + seconds
         heapq.heapreplace(free, (start + seconds, core))
     take(n_blocks)
@@ -305,11 +316,12 @@ def schedule(stage: Stage, n_machines: int, machine: Machine, rates: Rates, seed
 def memory(task: Task, machine: Machine) -> list[Row]:
     """What lies where, in bytes: with the command, and with every machine."""
     points, near = task.n_points * row_bytes(task), task.negatives + 1
+    at_a_time = min(task.n_points, OWN_BLOCK)
     signs = task.n_points * (task.negatives + task.carried)
     held = [
         ("the points, by point", points, points),
         ("the points, by feature", points, points),
-        ("neighbours of all points", task.n_points * near * 8.0, 0.0),
+        (f"neighbours of {at_a_time:,.0f} points", at_a_time * near * 8.0, 0.0),
         ("shortlists", signs * 9.0, 0.0),  # 64-bit places and a truth value
         ("signs and multipliers", signs * 13.0, 0.0),  # 64-bit places
         ("weights", task.n_labels * task.weights * 8.0, 0.0),
@@ -318,7 +330,8 @@ def memory(task: Task, machine: Machine) -> list[Row]:
     return [{"what": what, "command": own, "machine": each} for what, own, each in held]
 
 
-def plan(rates: Rates, search: list[Row], note: str) -> Row:
+def plan(rates: Rates) -> Row:
+    """What the rates come to."""
     task, machine = Task(), Machine()
     played = [
         schedule(stage, count, machine, rates)
@@ -326,14 +339,12 @@ def plan(rates: Rates, search: list[Row], note: str) -> Row:
         for count in (8, 32, 128)
     ]
     return {
-        "note": note,
         "task": asdict(task),
         "each machine": asdict(machine),
         "rates": asdict(rates),
-        "measured search": search,
         "schedule": played,
         "memory": memory(task, machine),
-        **circumstances(device="cpu", seed=0, threads=1),
+        "planned at": commit(),
     }
 
 
@@ -377,7 +388,8 @@ def render() -> str:
         f"postings a second of the search, {rates['heads'] / 1e6:.0f} million multiplications a "
         f"second of the linear heads. The command gives {rates['given']:,.0f} blocks and moves "
         f"{rates['copied'] / 1e9:.1f} GB a second. {stored['note']} "
-        f"`{stored['command']}` on {stored['machine']}, {stored['date']}.",
+        f"`{stored['command']}` on {stored['machine']}, {stored['date']}"
+        + (f", planned at commit {stored['planned at']}." if "planned at" in stored else "."),
     ]
     return "\n".join(lines)
 
@@ -388,11 +400,17 @@ def write_page() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--again", action="store_true", help="plan with the rates that are stored")
     parser.add_argument("--page", action="store_true", help="only write the page's table")
     parser.add_argument("--note", default="", help="a sentence that is stored, on the machine")
     options = parser.parse_args()
-    if not options.page:
-        record = plan(*measure(), options.note)
+    if options.again:
+        stored = read_results(STORED)
+        write_results(STORED, stored | plan(Rates(**stored["rates"])))
+    elif not options.page:
+        rates, search = measure()
+        told = circumstances(device="cpu", seed=0, threads=1)
+        record = {"note": options.note, "measured search": search, **plan(rates), **told}
         write_results(STORED, record)
     write_page()
 

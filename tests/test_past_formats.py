@@ -40,6 +40,16 @@ def test_every_format_is_here() -> None:
     assert written == set(range(1, FORMAT + 1))
 
 
+def test_the_page_says_which_there_are() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text("utf-8")
+    kinds = {"joint": set[int](), "dxml": set[int]()}
+    for folder in MODELS.iterdir():
+        _, number, kind = folder.name.split("-")[:3]
+        kinds[kind].add(int(number))
+    assert kinds == {"joint": set(range(1, FORMAT + 1)), "dxml": {1}}
+    assert f"`joint` in the formats 1 to {FORMAT}, `DXML` in format 1;" in page
+
+
 @pytest.mark.parametrize("folder", sorted(MODELS.iterdir()), ids=lambda folder: folder.name)
 def test_past_formats_load(folder: Path) -> None:
     model = load_model(folder)

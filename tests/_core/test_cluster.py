@@ -11,7 +11,10 @@ import pytest
 
 from dxml._core.blocks import spread
 from dxml._core.cluster import open_cluster
+from dxml._neighbors import cosine
 from dxml.exceptions import ClusterError
+from dxml.joint._fitting import COMMON_POINTS
+from dxml.joint._points import OWN_BLOCK
 
 from ..bench.scripts import load_script
 
@@ -53,6 +56,35 @@ def test_a_plan_shares_blocks_out(plan: ModuleType) -> None:
 def test_a_plan_fetches_what_is_shared_first(plan: ModuleType) -> None:
     assert played(plan, 2, shared=50e9)["hours"] * 3600 == pytest.approx(250)
     assert played(plan, 2, shared=50e9)["moved"] == pytest.approx(100e9)
+
+
+def test_a_plan_waits_for_all_blocks_of_a_turn(plan: ModuleType) -> None:
+    """Four cores, of which a turn of two blocks leaves two without work."""
+    assert played(plan, 2, turn=2)["hours"] * 3600 == pytest.approx(400)
+    assert played(plan, 2, turn=2)["cores busy"] == pytest.approx(1 / 2)
+    assert played(plan, 2, turn=6)["hours"] * 3600 == pytest.approx(300)
+
+
+def test_a_plan_searches_as_many_points_at_a_time_as_training_does(plan: ModuleType) -> None:
+    """The neighbours of those are all that the command holds: an id and a cosine each."""
+    for n_points in (1e8, 40_000):
+        task = plan.Task(n_points=n_points)
+        at_a_time = min(n_points, OWN_BLOCK)
+        held = {row["what"]: row["command"] for row in plan.memory(task, plan.Machine())}
+        assert held[f"neighbours of {at_a_time:,.0f} points"] == 8 * at_a_time * 201
+        [search] = [s for s in plan.stages(task, plan.Rates(*[1] * 6)) if s.name == "search"]
+        one = n_points / search.blocks  # points of a block
+        assert search.turn * one == pytest.approx(at_a_time, rel=0.01)
+
+
+def test_the_page_names_the_limits_of_the_search() -> None:
+    page = " ".join((ROOT / "docs" / "guide" / "cluster.md").read_text("utf-8").split())
+    blocks = OWN_BLOCK // min(OWN_BLOCK // cosine.SHARES, cosine.MOST_SEARCHED)
+    assert f"Neighbours are held for {OWN_BLOCK:,} points at a time" in page
+    assert f"The {OWN_BLOCK:,} points are {blocks} blocks" in page
+    assert f"no more than {blocks} cores have work" in page
+    assert f"those on up to {COMMON_POINTS:,} points. That number is doubled until" in page
+    assert cosine.FEW_REACHED == 16 and "more than a sixteenth of all points" in page
 
 
 def test_a_plan_waits_for_the_command(plan: ModuleType) -> None:

@@ -11,7 +11,7 @@ import torch
 from dxml._core.arrays import Arrays
 from dxml._core.storage import read_folder, write_folder
 from dxml._deep import DeepHead, Pretrained, Tokens, applying, fit_deep, open_pretrained
-from dxml._deep.precision import quickest_here
+from dxml._deep.precision import Precision, quickest_here
 from dxml._deep.searching import best_labels, pair_scores
 from dxml.exceptions import DataFormatError
 
@@ -90,6 +90,23 @@ def test_a_saved_head_gives_the_same_bits(
     assert again.arrays().keys() == head.arrays().keys()
     stored = {array.dtype for name, array in head.arrays().items() if ".encoder." in name}
     assert stored == {np.dtype(np.float16)}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_first_text_unpacks_the_encoder(
+    precision: Precision, trained: tuple[DeepHead, Planted], tmp_path: Path
+) -> None:
+    """As docs/what-holds.md says: 16 bits in the file, 32 in memory, but for large products."""
+    write_folder(tmp_path / "model", {}, trained[0].arrays())
+    head = DeepHead.from_arrays(read_folder(tmp_path / "model")[1])
+    head = replace(head, precision=precision)
+    assert {array.dtype for array in head.encoder.weights.values()} == {np.dtype(np.float16)}
+    assert not head.encoder._placed
+    head.all_scores(head.reader.read(["one text"]))
+    [network] = head.encoder._placed.values()
+    found = {weight.dtype for weight in network.parameters()}
+    assert found == {torch.float32, getattr(torch, precision)}
+    assert network.widen.weight.dtype == torch.float32
 
 
 def test_a_label_never_seen_is_found_by_its_name(pretrained: Pretrained) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -20,6 +23,48 @@ def test_every_test_that_the_page_names_is_there() -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
     assert set(re.findall(r"`make ([\w-]+)`", text)) <= set(targets)
+
+
+def test_the_page_says_which_of_the_named_tests_ci_does_not_run() -> None:
+    """Those that no command of .ci/run has: slow ones, and those of Ray that its short form skips.
+
+    Tests of GPUs and published weights are not meant: no file of theirs is named.
+    """
+    text = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    first = text.partition("\n## ")[0]
+    runs = ROOT / ".ci" / "run"  # not in the sdist
+    if runs.exists():
+        asked = runs.read_text("utf-8").split()
+        assert "ray-short" in asked and not {"ray", "test-slow"} & set(asked)
+    [chosen] = re.findall(r'tests/_ray -k "(.*)"', (ROOT / "Makefile").read_text("utf-8"))
+    missed = set()
+    for path in sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", text))):
+        for node in ast.parse((ROOT / path).read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                on_ray = path.startswith("tests/_ray/")
+                kept = any(word in node.name for word in re.findall(r"\w+_\w+", chosen))
+                if "mark.slow" in marks or "mark.network" in marks or (on_ray and not kept):
+                    missed.add(node.name)
+    assert missed == set(re.findall(r"`(test_\w+)`", first))
+
+
+def test_checkpoints_that_take_too_long_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load_script("checkpoints")
+    shares = {"joint": 0.0299, "dxml": 0.001}
+    monkeypatch.setattr(sys, "argv", ["checkpoints.py", "bibtex"])
+    monkeypatch.setattr(
+        module, "features", lambda _, name: {"training": name, "share": found[name]}
+    )
+    found = shares
+    module.main()
+    found = {**shares, "joint": 0.03}
+    with pytest.raises(SystemExit, match=r"^joint: storing took 3\.0% of the rest, 3% or more$"):
+        module.main()
+    stored = json.loads((BENCHMARKS / "results" / module.STORED).read_text("utf-8"))
+    assert [module.judge(run["trainings"]) for run in stored] == [[]] * len(stored)
+    page = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    assert f"less than {100 * module.MOST:.0f} % of a training" in page
 
 
 def test_no_last_run_lost_or_crashed_anything() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,19 @@ def test_unscaled_features_of_any_size(size: float, small: tuple[Dataset, Datase
     assert precision_at_k(test.Y, ranking, 1)[0] > 0.7
 
 
+def stored_scores(experiment: str, dataset: str) -> dict[str, float]:
+    """Joint's by defaults on a CPU, in per cent."""
+    path = Path(__file__).parents[2] / "benchmarks" / "results" / f"{experiment}.json"
+    [row] = (
+        row
+        for row in json.loads(path.read_text("utf-8"))["rows"]
+        if (row["dataset"], row["method"], row["part"], row["study"])
+        == (dataset, "joint", "test", None)
+        and row["parameters"] == {"device": "cpu"}
+    )
+    return {name: each["mean"] for name, each in row["scores"].items()}
+
+
 @pytest.mark.thorough
 @pytest.mark.real
 def test_eurlex(tmp_path: Path) -> None:
@@ -346,11 +360,11 @@ def test_eurlex(tmp_path: Path) -> None:
     assert set(model.plan_.parts) == {"frequency", "vote", "linear"}
     ranking = model.predict_topk(test.X, 5)
     found = precision_at_k(test.Y, ranking, 5)
-    stored = np.array([0.836, 0.701, 0.587])  # of `dxml bench run peers`, on two cores
-    assert (found[[0, 2, 4]] >= stored - 0.003).all()
+    stored = stored_scores("peers", "eurlex-4k")
+    assert (100 * found[[0, 2, 4]] >= np.array([stored[f"P@{k}"] for k in (1, 3, 5)]) - 0.3).all()
     assert calibration_error(ranking, test.Y) <= 0.025
-    assert metrics.calibration_error(test.Y, ranking, 5) <= 0.025  # stored: 0.0198
-    assert metrics.calibration_error(test.Y, ranking, 1) <= 0.035  # stored: 0.0264
+    for k in (1, 5):
+        assert 100 * metrics.calibration_error(test.Y, ranking, k) <= stored[f"ECE@{k}"] + 0.5
     model.save(tmp_path / "model")
     size = sum(file.stat().st_size for file in (tmp_path / "model").iterdir())
     assert size <= 60_000_000

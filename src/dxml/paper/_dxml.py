@@ -52,7 +52,7 @@ __all__ = ["DXML", "mean_label_vectors"]
 
 MIN_LABELS_LARGE = 3_000  # labels from which the paper's sizes for large data are used
 BATCHES = ((400_000, 1024), (100_000, 512), (0, 64))  # from so many points on, points in a step
-LEARNING_RATE = 0.015  # for the smallest batch; it grows with the root of the batch
+LEARNING_RATE = 0.015  # for the smallest of them; it grows with the root of the usual batch
 
 Floats = npt.NDArray[np.float32]
 
@@ -170,7 +170,7 @@ class DXML(Classifier):
         learning_rate: Annotated[
             float | None,
             Range(0, open_low=True),
-            "of SGD; None: 0.015, more with larger steps by default",
+            "of SGD; None: 0.015, from 100,000 points on more, whatever batch_size is",
         ] = None,
         momentum: Annotated[float, Range(0, 0.999), "of SGD"] = 0.9,
         weight_decay: Annotated[float, Range(0), "of SGD"] = 5e-4,

@@ -21,11 +21,12 @@ training text is in such a script, it is split into short n-grams that are treat
 
 Texts that are learnt later may add columns for their new words, at the end (`TextFeatures.grow`).
 
-The values equal those of scikit-learn's ``TfidfVectorizer(sublinear_tf=True, min_df=…,
-dtype=numpy.float32)`` bit for bit, except for scripts without spaces. Ours stays because it is
-faster, most of all for one text, which a service is asked for: measured in one run on PubMed-MeSH,
-scikit-learn takes 5.0 times as long to transform one abstract (1.85 ms for 0.37 ms), 1.2 times for
-5,000 abstracts, and 1.5 times to fit 23,997.
+Of whole words, the values equal those of scikit-learn's ``TfidfVectorizer(sublinear_tf=True,
+min_df=…, dtype=numpy.float32)`` bit for bit, where a text has spaces between words and, in NFC, no
+combining marks or joiners. scikit-learn cuts words at these. Ours stays because it is faster, most
+of all for one text, which a service is asked for: measured in one run on PubMed-MeSH, scikit-learn
+takes 5.0 times as long to transform one abstract (1.85 ms for 0.37 ms), 1.2 times for 5,000
+abstracts, and 1.5 times to fit 23,997.
 """
 
 from __future__ import annotations
