@@ -8,8 +8,9 @@ The rates of one core are measured here, on generated data of several sizes. The
 to the size that is asked for: blocks are cut as `dxml._core.blocks` cuts them and given to cores as
 `dxml._core.cluster` gives them, two a core at a time, results taken in the order of the blocks by
 one process, which also makes and merges them. Machines die at random; their blocks begin again
-elsewhere. Training points are searched some at a time (`OWN_BLOCK` of `dxml.joint._points`), the
-next ones when the command has the neighbours of these.
+elsewhere. Training points are searched some at a time (`searched_at_a_time` of
+`dxml.joint._points`), the next ones when the command has the neighbours of these. What the command
+does with those neighbours in between is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dxml._neighbors.cosine import FEW_REACHED, MOST_SEARCHED, SHARES, Neighbour
 from dxml.base import Classifier
 from dxml.bench._machine import circumstances, commit
 from dxml.data._pseudo_texts import make_texts
-from dxml.joint._points import OWN_BLOCK
+from dxml.joint._points import searched_at_a_time
 from dxml.text._counting import SENT
 from dxml.text._features import TextFeatures
 from dxml.text._tokens import WORD_BYTES
@@ -41,6 +42,8 @@ from stored_results import part_of, read_results, write_results
 
 STORED = "cluster-plan.json"
 PART = part_of("docs/guide/cluster.md", "plan", "cluster_plan")
+
+MACHINES = (8, 32, 128)  # of the clusters that are planned
 
 Row = dict[str, Any]
 
@@ -196,7 +199,12 @@ class Stage:
     turn: int | None = None  # blocks after which the command waits for all of them
 
 
-def stages(task: Task, rates: Rates) -> list[Stage]:
+def at_a_time(task: Task, n_cores: int) -> int:
+    """Points whose neighbours the command has, on a cluster of so many cores."""
+    return int(min(task.n_points, searched_at_a_time(n_cores)))
+
+
+def stages(task: Task, rates: Rates, n_cores: int) -> list[Stage]:
     """The CPU parts of a joint model of linear head and votes, in their order, and a prediction."""
     n, row = task.n_points, row_bytes(task)
     texts = min(SENT, int(BLOCK_BYTES / (WORD_BYTES * task.letters)))  # of a block
@@ -212,8 +220,8 @@ def stages(task: Task, rates: Rates) -> list[Stage]:
     )
     near = task.negatives + 1
     asked = task.words * task.postings / rates.search
-    at_a_time = int(min(n, OWN_BLOCK))  # points whose neighbours the command has
-    queries = min(at_a_time // SHARES, MOST_SEARCHED)  # of a block
+    together = at_a_time(task, n_cores)
+    queries = min(together // SHARES, MOST_SEARCHED)  # of a block
     search = Stage(
         "search",
         blocks=int(n / queries),
@@ -222,7 +230,7 @@ def stages(task: Task, rates: Rates) -> list[Stage]:
         received=queries * near * 8.0,
         shared=n * row,
         driver=0.0,
-        turn=at_a_time // queries,
+        turn=together // queries,
     )
     signs = n * (task.negatives + task.carried) / task.n_labels  # of a label
     weights = min(signs * task.words, task.n_features)
@@ -313,21 +321,25 @@ def schedule(stage: Stage, n_machines: int, machine: Machine, rates: Rates, seed
     }
 
 
-def memory(task: Task, machine: Machine) -> list[Row]:
+def memory(task: Task, machine: Machine, n_machines: int) -> list[Row]:
     """What lies where, in bytes: with the command, and with every machine."""
     points, near = task.n_points * row_bytes(task), task.negatives + 1
-    at_a_time = min(task.n_points, OWN_BLOCK)
+    together = at_a_time(task, n_machines * machine.cores)
     signs = task.n_points * (task.negatives + task.carried)
     held = [
         ("the points, by point", points, points),
         ("the points, by feature", points, points),
-        (f"neighbours of {at_a_time:,.0f} points", at_a_time * near * 8.0, 0.0),
+        ("neighbours of points searched at a time", together * near * 8.0, 0.0),
+        ("rows of these points, twice", 2 * together * row_bytes(task), 0.0),  # as unit rows too
         ("shortlists", signs * 9.0, 0.0),  # 64-bit places and a truth value
         ("signs and multipliers", signs * 13.0, 0.0),  # 64-bit places
         ("weights", task.n_labels * task.weights * 8.0, 0.0),
         ("sums of a search", 0.0, 4.0 * task.n_points * machine.cores),
     ]
-    return [{"what": what, "command": own, "machine": each} for what, own, each in held]
+    return [
+        {"machines": n_machines, "what": what, "command": own, "machine": each}
+        for what, own, each in held
+    ]
 
 
 def plan(rates: Rates) -> Row:
@@ -335,15 +347,16 @@ def plan(rates: Rates) -> Row:
     task, machine = Task(), Machine()
     played = [
         schedule(stage, count, machine, rates)
-        for stage in stages(task, rates)
-        for count in (8, 32, 128)
+        for count in MACHINES
+        for stage in stages(task, rates, count * machine.cores)
     ]
     return {
         "task": asdict(task),
         "each machine": asdict(machine),
         "rates": asdict(rates),
         "schedule": played,
-        "memory": memory(task, machine),
+        "searched at a time": {n: at_a_time(task, n * machine.cores) for n in MACHINES},
+        "memory": [row for count in MACHINES for row in memory(task, machine, count)],
         "planned at": commit(),
     }
 
@@ -368,17 +381,22 @@ def render() -> str:
         )
     total = [sum(rows[name, count]["hours"] for name in names[:-1]) for count in counts]
     lines.insert(-1, f"| training | {' | '.join(f'{hours:.1f} h' for hours in total)} | | |")
-    command, each = (
-        sum(row[where] for row in stored["memory"]) for where in ("command", "machine")
-    )
-    lines += ["", "| in memory | with the command | with each machine |", "|---|---|---|"]
-    for row in stored["memory"]:
-        sizes = [f"{row[where] / 1e9:.0f} GB" for where in ("command", "machine")]
-        lines.append(f"| {row['what']} | {' | '.join(sizes)} |")
-    lines.append(f"| all | {command / 1e9:.0f} GB | {each / 1e9:.0f} GB |")
+    commands = "".join(f" the command, of {count} machines |" for count in counts)
+    lines += ["", f"| in memory of |{commands} each machine |", "|---|" + "---|" * (len(counts) + 1)]
+    held = {(row["what"], row["machines"]): row for row in stored["memory"]}
+    sizes = {
+        what: [held[what, count]["command"] for count in counts]
+        + [held[what, counts[-1]]["machine"]]  # which is the same for all
+        for what, _ in held
+    }
+    sizes["all"] = [sum(column) for column in zip(*sizes.values(), strict=True)]
+    for what, row in sizes.items():
+        lines.append(f"| {what} | {' | '.join(f'{size / 1e9:.0f} GB' for size in row)} |")
+    together = [f"{stored['searched at a time'][str(count)]:,}" for count in counts]
     lines += [
         "",
-        "Hours, and the share of them that the cores have work. "
+        "Hours, and the share of them that the cores have work. Points searched at a time: "
+        f"{', '.join(together[:-1])} and {together[-1]}. "
         f"{task['n_points'] / 1e6:.0f} million points of {task['words']} features, "
         f"{task['carried']} labels and {task['negatives']} labels on the "
         f"shortlist each; machines of {machine['cores']} cores, {machine['memory'] / 1e9:.0f} GB "

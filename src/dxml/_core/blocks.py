@@ -20,6 +20,7 @@ import scipy.sparse as sp
 __all__ = [
     "BLOCK_BYTES",
     "Runner",
+    "cluster_cores",
     "cut",
     "cut_rows",
     "run_blocks",
@@ -40,6 +41,10 @@ Result = TypeVar("Result")
 
 class Runner(Protocol):
     """Runs blocks somewhere else."""
+
+    @property
+    def n_cores(self) -> int:
+        """Cores there."""
 
     def run(
         self,
@@ -71,6 +76,12 @@ def running_on(runner: Runner | None) -> Iterator[None]:
 def spread() -> bool:
     """Whether blocks go to a cluster."""
     return _runner.get() is not None
+
+
+def cluster_cores() -> int:
+    """Cores of the cluster that blocks go to; 0 where they are run here."""
+    runner = _runner.get()
+    return 0 if runner is None else runner.n_cores
 
 
 def run_blocks(

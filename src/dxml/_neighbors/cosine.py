@@ -263,11 +263,12 @@ class Neighbours:
         if spread():
             count = min(max(count, queries.shape[0] // SHARES), MOST_SEARCHED)
         blocks = cut_rows(queries, count, more=n_neighbors * FOUND_BYTES)
-        found = list(run_blocks(search, shared, blocks))
-        if len(found) == 1:
-            return found[0]
-        ids = np.concatenate([ids for ids, _ in found])
-        return ids, np.concatenate([cosines for _, cosines in found])
+        ids = np.empty((queries.shape[0], n_neighbors), dtype=np.int32)
+        cosines, stop = np.empty(ids.shape, dtype=np.float32), 0
+        for found in run_blocks(search, shared, blocks):  # each is let go when it is copied
+            start, stop = stop, stop + len(found[0])
+            ids[start:stop], cosines[start:stop] = found
+        return ids, cosines
 
 
 def _search_sparse(shared: tuple[Columns, int], queries: sp.csr_matrix) -> tuple[Ids, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from dxml._core.blocks import cluster_cores
 from dxml._core.holes import NO_HOLES, Holes
 from dxml._core.scaling import is_dense
 from dxml._core.sparse import append_rows, emptied, ranges, widened
 from dxml._neighbors.cosine import (
+    MOST_SEARCHED,
     Neighbours,
     cosine_weights,
     merge_nearest,
@@ -27,10 +29,19 @@ from dxml.joint._known_features import count_features, features_of
 from dxml.joint._stored_points import Rows, StoredPoints, rows_of
 from dxml.topk import moved, tie_order
 
-__all__ = ["EmbeddedSpace", "FeatureSpace", "Known", "Near", "Space", "tie_order_of"]
+__all__ = [
+    "EmbeddedSpace",
+    "FeatureSpace",
+    "Known",
+    "Near",
+    "Space",
+    "searched_at_a_time",
+    "tie_order_of",
+]
 
 BLOCK = 1024  # queries that are compared with all embedded points at a time
-OWN_BLOCK = 1 << 16  # training points whose own neighbours are held at a time
+OWN_BLOCK = 1 << 16  # training points whose own neighbours are held at a time, here
+BLOCKS_A_CORE = 2  # of training points whose own neighbours are held at a time, on a cluster
 JOINED = 4  # times the size of a run of points, up to which the run before it takes it in
 SHORTLIST_POWER = 2.0  # of the cosine, by which neighbours vote for what is on a shortlist
 
@@ -60,6 +71,10 @@ class Near(NamedTuple):
     def rows(self, which: Mask) -> Near:
         """Those of some queries."""
         return Near(self.ids[which], self.cosines[which])
+
+    def run(self, start: int, stop: int) -> Near:
+        """Those of the queries from `start` to before `stop`."""
+        return Near(self.ids[start:stop], self.cosines[start:stop])
 
     def without(self, points: npt.NDArray[np.int64]) -> Near:
         """A point taken off the list of each query.
@@ -376,13 +391,15 @@ class Known:
         """`shortlist` of every point, by its nearest points but itself.
 
         Neighbours take many times the memory of what is on a shortlist, so those of some points
-        are found at a time.
+        are found at a time. What a vote needs beside them is held for fewer.
         """
         points, n, found = self.points, self.n_rows, []
-        starts = range(0, max(n - OWN_BLOCK // 2, 1), OWN_BLOCK)  # the last block is not small
-        for start, stop in pairwise([*starts, n]):
+        most = searched_at_a_time(cluster_cores() if device == "cpu" else 0)
+        for start, stop in _runs_of(n, most):
             near = self.search(points[start:stop], n_neighbors + 1, device)
-            found.append(self.shortlist(near.without(np.arange(start, stop)), size))
+            for first, last in _runs_of(stop - start, OWN_BLOCK):
+                own = np.arange(start + first, start + last)
+                found.append(self.shortlist(near.run(first, last).without(own), size))
         return found[0] if len(found) == 1 else sp.csr_matrix(sp.vstack(found, format="csr"))
 
     def add(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> Known:
@@ -473,6 +490,16 @@ def _counted(
     if feature_counts is not None:
         known.__dict__["feature_counts"] = feature_counts
     return known
+
+
+def searched_at_a_time(n_cores: int) -> int:
+    """Points whose own neighbours are found at a time: on a cluster two blocks for each core."""
+    return max(OWN_BLOCK, BLOCKS_A_CORE * n_cores * MOST_SEARCHED)
+
+
+def _runs_of(n: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where runs of n items begin and end; the last is of half the size to one and a half."""
+    return pairwise([*range(0, max(n - size // 2, 1), size), n])
 
 
 def tie_order_of(labels: sp.csr_matrix) -> Ids:
