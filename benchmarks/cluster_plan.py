@@ -382,7 +382,7 @@ def render() -> str:
     total = [sum(rows[name, count]["hours"] for name in names[:-1]) for count in counts]
     lines.insert(-1, f"| training | {' | '.join(f'{hours:.1f} h' for hours in total)} | | |")
     commands = "".join(f" the command, of {count} machines |" for count in counts)
-    lines += ["", f"| in memory of |{commands} each machine |", "|---|" + "---|" * (len(counts) + 1)]
+    lines += ["", f"| in memory of |{commands} each machine |", "|---" * (len(counts) + 2) + "|"]
     held = {(row["what"], row["machines"]): row for row in stored["memory"]}
     sizes = {
         what: [held[what, count]["command"] for count in counts]

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dxml._core.blocks import (
+    cluster_cores,
     cut,
     cut_rows,
     run_blocks,
@@ -22,6 +23,8 @@ from dxml._core.blocks import (
 
 class Noting:
     """A runner that says what it was given."""
+
+    n_cores = 3
 
     def __init__(self) -> None:
         self.given: list[Any] = []
@@ -50,6 +53,13 @@ def test_a_runner_gets_more_than_one_block(n: int, given: list[int]) -> None:
         assert spread()
         assert list(run_blocks(add, (10,), range(n))) == expected
     assert not spread() and runner.given == given
+
+
+def test_there_are_cores_where_a_cluster_is_open() -> None:
+    assert cluster_cores() == 0
+    with running_on(Noting()):
+        assert cluster_cores() == 3
+    assert cluster_cores() == 0
 
 
 def test_blocks_are_made_when_their_turn_comes() -> None:

@@ -14,7 +14,7 @@ from dxml._core.cluster import open_cluster
 from dxml._neighbors import cosine
 from dxml.exceptions import ClusterError
 from dxml.joint._fitting import COMMON_POINTS
-from dxml.joint._points import OWN_BLOCK
+from dxml.joint._points import BLOCKS_A_CORE, OWN_BLOCK, searched_at_a_time
 
 from ..bench.scripts import load_script
 
@@ -67,22 +67,39 @@ def test_a_plan_waits_for_all_blocks_of_a_turn(plan: ModuleType) -> None:
 
 def test_a_plan_searches_as_many_points_at_a_time_as_training_does(plan: ModuleType) -> None:
     """The neighbours of those are all that the command holds: an id and a cosine each."""
-    for n_points in (1e8, 40_000):
-        task = plan.Task(n_points=n_points)
-        at_a_time = min(n_points, OWN_BLOCK)
-        held = {row["what"]: row["command"] for row in plan.memory(task, plan.Machine())}
-        assert held[f"neighbours of {at_a_time:,.0f} points"] == 8 * at_a_time * 201
-        [search] = [s for s in plan.stages(task, plan.Rates(*[1] * 6)) if s.name == "search"]
+    for n_points, n_machines in ((1e8, 8), (1e8, 128), (40_000, 8), (1e8, 0.25)):
+        task, machine = plan.Task(n_points=n_points), plan.Machine()
+        n_cores = int(n_machines * machine.cores)
+        at_a_time = min(n_points, searched_at_a_time(n_cores))
+        held = {row["what"]: row["command"] for row in plan.memory(task, machine, n_machines)}
+        assert held["neighbours of points searched at a time"] == 8 * at_a_time * 201
+        assert held["rows of these points, twice"] == 2 * at_a_time * plan.row_bytes(task)
+        stages = plan.stages(task, plan.Rates(*[1] * 6), n_cores)
+        [search] = [stage for stage in stages if stage.name == "search"]
         one = n_points / search.blocks  # points of a block
         assert search.turn * one == pytest.approx(at_a_time, rel=0.01)
+        if at_a_time > OWN_BLOCK:
+            assert search.turn == BLOCKS_A_CORE * n_cores
 
 
-def test_the_page_names_the_limits_of_the_search() -> None:
+def test_the_stored_plan_searches_as_many_points_as_training_does_now(plan: ModuleType) -> None:
+    stored = plan.read_results(plan.STORED)
+    cores = stored["each machine"]["cores"]
+    for count in plan.MACHINES:
+        assert stored["searched at a time"][str(count)] == searched_at_a_time(count * cores)
+
+
+def test_the_page_names_the_limits_of_the_search(plan: ModuleType) -> None:
     page = " ".join((ROOT / "docs" / "guide" / "cluster.md").read_text("utf-8").split())
-    blocks = OWN_BLOCK // min(OWN_BLOCK // cosine.SHARES, cosine.MOST_SEARCHED)
-    assert f"Neighbours are held for {OWN_BLOCK:,} points at a time" in page
-    assert f"The {OWN_BLOCK:,} points are {blocks} blocks" in page
-    assert f"no more than {blocks} cores have work" in page
+    assert BLOCKS_A_CORE == 2
+    assert f"two blocks of {cosine.MOST_SEARCHED:,} points for each core of the cluster" in page
+    assert f"and {OWN_BLOCK:,} points at least" in page
+    hours = {
+        (row["stage"], row["machines"]): row["hours"]
+        for row in plan.read_results(plan.STORED)["schedule"]
+    }
+    longer = [n for n in plan.MACHINES if hours["linear heads", n] > hours["search", n]]
+    assert longer == [32, 128] and "From 32 machines on, the heads take longer" in page
     assert f"those on up to {COMMON_POINTS:,} points. That number is doubled until" in page
     assert cosine.FEW_REACHED == 16 and "more than a sixteenth of all points" in page
 

@@ -212,6 +212,8 @@ def test_many_queries_go_to_a_cluster_in_larger_blocks(n: int, largest: int) -> 
     sizes: list[int] = []
 
     class Counting:
+        n_cores = 40
+
         def run(self, function: Any, shared: Any, blocks: Any) -> Any:
             for block in blocks:
                 sizes.append(block.shape[0])

@@ -86,6 +86,10 @@ class Killing:
         self.finished = folder / "finished"  # a line for each block that a node has finished
         self.results = 0
 
+    @property
+    def n_cores(self) -> int:
+        return self.inner.n_cores
+
     def run(
         self,
         function: Callable[[Any, Any], Any],

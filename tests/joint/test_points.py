@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
+from dxml._core.blocks import running_on
+from dxml._neighbors import cosine
 from dxml._neighbors.cosine import Neighbours
 from dxml.joint import _points as module
 from dxml.joint._points import EmbeddedSpace, FeatureSpace, Known, Near, Space
@@ -86,6 +89,71 @@ def test_shortlists_of_all_points_hold_few_neighbours_at_a_time(
     assert (sum(searched), max(searched)) == (30, most)
     for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+
+
+class Cores:
+    """A cluster of some cores that runs blocks here; its results cannot be written to."""
+
+    def __init__(self, n_cores: int) -> None:
+        self.n_cores, self.sizes = n_cores, list[int]()
+
+    def run(self, function: Any, shared: Any, blocks: Any) -> Any:
+        for block in blocks:
+            self.sizes.append(block.shape[0])
+            with running_on(None):
+                found = function(shared, block)
+            for array in found:
+                array.flags.writeable = False
+            yield found
+
+    def run_each(self, make: Any, items: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "device", "most", "blocks"),
+    [
+        (0, "cpu", 8, []),
+        (1, "cpu", 8, [2] * 15),  # two blocks of two points are fewer than are held without it
+        (3, "cpu", 12, [2] * 15),  # searched as 12 and 18
+        (40, "cpu", 30, [2] * 15),
+        (40, "cuda", 8, [2] * 15),  # a search on a GPU gives the cluster nothing
+    ],
+)
+def test_a_cluster_searches_two_blocks_a_core_at_a_time(
+    known: Known, monkeypatch: pytest.MonkeyPatch, n_cores: int, device: str, most: int, blocks: Any
+) -> None:
+    """The shortlists have the same bits."""
+    expected, asked, voted = known.own_shortlists(5, 4, "cpu"), [], []
+    search, shortlist = Known.search, Known.shortlist
+
+    def searching(self: Known, X: sp.csr_matrix, n_neighbors: int, device: str) -> Near:
+        asked.append(X.shape[0])
+        return search(self, X, n_neighbors, device)
+
+    def voting(self: Known, near: Near, size: int) -> sp.csr_matrix:
+        voted.append(len(near.ids))
+        return shortlist(self, near, size)
+
+    monkeypatch.setattr(module, "OWN_BLOCK", 8)
+    for each in (module, cosine):
+        monkeypatch.setattr(each, "MOST_SEARCHED", 2)
+    monkeypatch.setattr(Known, "search", searching)
+    monkeypatch.setattr(Known, "shortlist", voting)
+    cluster = Cores(n_cores)
+    with running_on(cluster if n_cores else None):
+        found = known.own_shortlists(5, 4, device)
+    assert asked[0] == most and sum(asked) == 30
+    assert cluster.sizes == blocks and sum(voted) == 30 and max(voted) <= 12
+    for name in ("indptr", "indices", "data"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_core_of_a_large_cluster_has_two_blocks() -> None:
+    assert module.searched_at_a_time(0) == module.searched_at_a_time(8) == module.OWN_BLOCK
+    assert module.searched_at_a_time(128) == 2 * 128 * cosine.MOST_SEARCHED == 1_048_576
 
 
 def test_rows_are_searched_by_the_chosen_features(known: Known) -> None:
