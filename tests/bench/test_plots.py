@@ -11,7 +11,7 @@ from dxml.bench import _plots as plots
 from dxml.bench._summary import Row
 from dxml.plots._style import MissingExtraError
 
-from .made_up import not_run, row, study, summary, timed
+from .made_up import not_run, row, spread, study, summary, timed
 
 FULL = summary(
     row("bibtex", "dxml", 60.0, chosen={"n_neighbors_": [10, 20, 10]}),
@@ -66,8 +66,11 @@ def test_without_matplotlib_the_remedy_is_named(
 def test_curves_of_time_are_drawn_where_there_are_studies_of_it(tmp_path: Path) -> None:
     rows = [timed("joint", "joint (CPU)", "n_negatives", n, 70.0 + n) for n in (1, 2, 4)]
     rows += [timed("peer:omikuji", "omikuji", "n_trees", n, 60.0 + n) for n in (1, 2)]
-    names = [figure.name for figure in plots.figures([Row("e", values) for values in rows])]
-    assert "time-curves" in names
+    drawn = {each.name: each for each in plots.figures([Row("e", values) for values in rows])}
+    assert "parsing and saving" in drawn["time-curves"].caption, "omikuji's have no stage save"
+    apart = [{**values, "stages": {"save": spread(1.0)}} for values in rows]
+    drawn = {each.name: each for each in plots.figures([Row("e", values) for values in apart])}
+    assert "saving" not in drawn["time-curves"].caption
     written = plots.draw([Row("e", values) for values in rows], tmp_path)
     svg = (tmp_path / "time-curves.svg").read_text("utf-8")
     assert tmp_path / "time-curves.png" in written and "training time" in svg

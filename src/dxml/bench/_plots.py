@@ -166,6 +166,9 @@ def _time_curves(rows: Sequence[Row]) -> list[Figure]:
         return canvas
 
     caption = "Accuracy against training time on the same cores, as each method is given more."
+    peers = [row for row in mine if row.method.startswith("peer:")]
+    if any("save" not in row.stages for row in peers):
+        caption += " Seconds of other libraries have parsing and saving in them, ours do not."
     return [Figure("time-curves", caption, paint)]
 
 
