@@ -30,7 +30,6 @@ NOT_CLEAN = {
     "incremental.jsonl": {"f78df12aedc6+"},
     "paper-eurlex.json": {"0.1.0", "06f2e850226a+"},
     "paper-small.json": {"0.1.0", "06f2e850226a+", "2c95f662f2ee+"},
-    "peers.json": {"2ec87314739a+", "805d8d32d378+", "ae8d8a3277da+"},
     "soak.json": {"58e7f29+", "d8a199a+"},
     "teaching-choices.json": {"805d8d32d378+"},
     "test-log.jsonl": {"d9c32d962e52+"},  # scored, and done again with a clean tree
