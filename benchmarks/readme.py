@@ -47,12 +47,12 @@ the labels; Eurlex-4K has no texts."""
 USED = "benchmarks.md#the-joint-method-what-it-reaches-and-what-it-does-not"
 NOT_ALIKE = """\
 How far to trust the comparison: each cell is one run, and omikuji has no seed. The other libraries
-keep their default regularisation, where joint and one-vs-all choose theirs on held-out points.
+keep their default regularisation, unless a row says others, where joint and one-vs-all choose
+theirs on held-out points.
 Some of joint's settings were [compared on these test points]({used}) before they were kept.
 On one clock are {alike}: on one machine with the same threads, reading, training, saving and
-predicting timed apart, and models {opened} before they predict.{older} one-vs-all is on another
-machine, and its seconds are those of `fit`. {commits}{features}
-Repeat it with `dxml bench run peers`, `dxml bench run joint` and `dxml bench run deep`."""
+predicting timed apart, and models {opened} before they predict.{older} {commits}{features}
+Repeat it with `dxml bench run peers`, `paper-eurlex` (one-vs-all), `joint` and `deep`."""
 CALIBRATION = """\
 Scores of joint are meant as probabilities. ECE@1 / ECE@5 is how far they are off on average, in
 points, for the first label and for the first five; 0 is best. Beside it the method with the
@@ -191,7 +191,7 @@ def _not_alike(rows: Sequence[Row]) -> str:
     """What the seconds of the table's lines have in common, from what is stored with them."""
     table = _by_label(rows)
     ours = {_where([row]) for row in table["joint (CPU)"].values()}
-    timed = [name for name in table if name in ON_CPU or _is_peer(table[name])]
+    timed = [name for name in table if name not in GPU_ROWS.values()]
     here = [name for name in timed if all({_where([r])} == ours for r in table[name].values())]
     alike = [name for name in here if all("save" in r.stages for r in table[name].values())]
     saving = [name for name in here if name not in alike]
@@ -212,10 +212,6 @@ def _not_alike(rows: Sequence[Row]) -> str:
         features=_features(),
         used=USED,
     )
-
-
-def _is_peer(by_data: dict[str, Row]) -> bool:
-    return any(row.method.startswith("peer:") for row in by_data.values())
 
 
 def _listed(names: Sequence[str]) -> str:
