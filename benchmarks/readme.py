@@ -47,8 +47,8 @@ the labels; Eurlex-4K has no texts."""
 USED = "benchmarks.md#the-joint-method-what-it-reaches-and-what-it-does-not"
 NOT_ALIKE = """\
 How far to trust the comparison: each cell is one run, and omikuji has no seed. The other libraries
-keep their default regularisation, unless a row says others, where joint and one-vs-all choose
-theirs on held-out points.
+keep their default regularisation, unless a row says others. So does one-vs-all: its C is 1 from
+3,000 labels on, and 0.3 below. joint chooses its C on held-out points.
 Some of joint's settings were [compared on these test points]({used}) before they were kept.
 On one clock are {alike}: on one machine with the same threads, reading, training, saving and
 predicting timed apart, and models {opened} before they predict.{older} {commits}{features}

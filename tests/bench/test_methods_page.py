@@ -68,7 +68,8 @@ def test_on_a_gpu_no_other_method_is_ahead(page: str, data: str) -> None:
 def test_where_others_are_ahead_without_one(page: str) -> None:
     assert "`one-vs-all` is then up to half a point ahead of its defaults" in page
     said = (
-        "most at 3. So is LibMultiLabel's with the options of its example, and PECOS' is by less."
+        "most at 3. At 3 and 5 LibMultiLabel's with the options of its example is ahead by as "
+        "much, and PECOS' at 3 by less."
     )
     assert said in page
     own, first = joint("peers", "eurlex-4k"), on_eurlex("baselines", "one-vs-all")
@@ -80,7 +81,7 @@ def test_where_others_are_ahead_without_one(page: str) -> None:
     options = "-s 1 -B 1 -e 0.0001"
     example = on_eurlex("peers", "peer:libmultilabel", options=options)
     ahead = {k: mean(example, k) - mean(own, k) for k in KS}
-    assert max(ahead.values()) == ahead["P@3"] and by["P@3"] <= ahead["P@3"] <= 0.5
+    assert ahead["P@1"] < 0 and all(by[k] <= ahead[k] <= by[k] + 0.1 for k in KS[1:])
 
 
 def test_what_a_kernel_gains_and_costs_on_long_texts(page: str) -> None:
@@ -94,10 +95,10 @@ def test_what_a_kernel_gains_and_costs_on_long_texts(page: str) -> None:
     ]
     assert len(others) > 10
     assert all(mean(own, k) > mean(other, k) for other in others for k in KS)
-    assert "That takes ten times as long to train, and forty times as long to rank." in page
-    for stage, times in (("train", 10), ("predict", 40)):
+    assert "That takes twelve times as long to train, and forty times as long to rank." in page
+    for stage, times in (("train", 12), ("predict", 40)):
         slower = own["seconds"][stage]["mean"] / plain["seconds"][stage]["mean"]
-        assert 0.7 * times < slower < 1.4 * times, stage
+        assert 0.9 * times < slower < 1.1 * times, stage
 
 
 @pytest.mark.parametrize("data", DATA)

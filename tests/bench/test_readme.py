@@ -56,7 +56,8 @@ def has(row: dict[str, Any], where: str) -> bool:
     threads = "/".join(map(str, row["threads"]))
     cores = sorted({int(re.findall(r"(\d+) cores", name)[0]) for name in row["machines"]})
     (kind,) = {"AMD EPYC" if name.startswith("AMD") else "Intel Xeon" for name in row["machines"]}
-    said = f"{threads} threads of {'/'.join(map(str, cores))} cores, {kind}"
+    noun = "thread" if threads == "1" else "threads"
+    said = f"{threads} {noun} of {'/'.join(map(str, cores))} cores, {kind}"
     return said in [one.removesuffix(", NVIDIA H200") for one in where.split("; ")]
 
 

@@ -13,7 +13,14 @@ import pytest
 from dxml.bench import _scoring as scoring
 from dxml.bench._results import Store, Stored
 from dxml.bench._spec import Run
-from dxml.bench._summary import Row, load_rows, load_summaries, summarise, write_summary
+from dxml.bench._summary import (
+    Row,
+    _commits,
+    load_rows,
+    load_summaries,
+    summarise,
+    write_summary,
+)
 from dxml.bench._tables import equipment
 from dxml.bench._worker import Settings, failure
 from dxml.exceptions import DataFormatError
@@ -235,3 +242,10 @@ def test_rows_of_another_machine_stay(store: Store, put: Callable[..., Stored]) 
     put(leml[0], [[7]])
     write_summary(experiment(plan(leml[0])), store)  # no longer planned
     assert [row["method"] for row in json.loads(path.read_text("utf-8"))["rows"]] == ["leml"]
+
+
+def test_commits_that_only_replaced_rows_had_are_gone() -> None:
+    """A row of an older summary names none: it may be of a commit that no row named."""
+    before = {"commits": ["a", "b", "c"], "rows": [{"commits": ["b"]}, {}]}
+    assert _commits([{"commits": ["d"]}, {}], before) == ["a", "c", "d"]
+    assert _commits([{"commits": ["d"]}, {"commits": ["b"]}], before) == ["b", "d"]

@@ -59,7 +59,10 @@ def test_what_is_said_of_a_twin_that_is_too_easy() -> None:
     said = f"every method of the table, by {min(first)} to {max(first)} points"
     assert min(first) > 0 and said in PAGE
     later = [*more["joint"][1:], *more["knn"][1:]]
-    assert f"too easy for `joint` and k-NN, by {min(later)} to {max(later)}." in PAGE
+    third = more["peer:pecos"][1]
+    words = f"by {min(later)} to {max(later)}, and at P@3 for PECOS, by {third}."
+    assert f"too easy for `joint` and k-NN, {words}" in PAGE
+    assert max(*more["peer:omikuji"][1:], more["peer:pecos"][2]) < 1 < third
 
 
 def test_what_is_said_of_twins_of_large_data() -> None:

@@ -248,7 +248,7 @@ def _with_kept(summary: dict[str, Any], before: dict[str, Any], grows: bool) -> 
         "rows": rows,
         "machines": sorted({each for row in rows for each in row["machines"]}),
         "versions": versions,
-        "commits": _commits(rows, [*before["commits"], *summary["commits"]]),
+        "commits": _commits(rows, before),
         "dates": sorted({dates[0], dates[-1]}) if dates else [],
     }
 
@@ -265,11 +265,14 @@ def _knows_more(old: dict[str, Any], row: dict[str, Any]) -> bool:
     return bool(old["failed"]) and not row["runs"] and not row["failed"]
 
 
-def _commits(rows: list[dict[str, Any]], known: list[str]) -> list[str]:
-    """Those of the rows; all that are known where a row of an older summary names none."""
-    if all("commits" in row for row in rows):
-        return sorted({each for row in rows for each in row["commits"]})
-    return sorted(set(known))
+def _commits(rows: list[dict[str, Any]], before: dict[str, Any]) -> list[str]:
+    """Those of the rows; where rows of an older summary name none, those that no row named too."""
+    named, known = (
+        {each for row in some for each in row.get("commits", ())} for some in (rows, before["rows"])
+    )
+    if not all("commits" in row for row in rows):
+        named |= set(before["commits"]) - known
+    return sorted(named)
 
 
 def _lines(value: Any) -> str:
