@@ -102,6 +102,27 @@ def related_data(n: int = 60) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     return sp.csr_matrix(X), sp.csr_matrix(Y)
 
 
+def test_relations_of_fewer_points_than_labels_solve_a_system_of_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """3,000 labels and 6 points: the system of the labels would have 3,000 unknowns."""
+    rng = np.random.default_rng(0)
+    scores, left = rng.normal(size=(2, 6, 3000)).astype(np.float32)
+    related = module.relations_of(torch.from_numpy(scores), torch.from_numpy(left), 2.0).numpy()
+    residual = scores.T @ (scores @ related - left) + 2.0 * related  # the gradient, at the least
+    assert np.abs(residual).max() < 1e-3 < np.abs(scores.T @ left).max()
+    sizes, solve = [], torch.linalg.solve
+
+    def noted(matrix: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(matrix))
+        return solve(matrix, right)
+
+    monkeypatch.setattr(torch.linalg, "solve", noted)
+    for each, rest in ((scores, left), (scores.T, left.T)):
+        module.relations_of(torch.from_numpy(each), torch.from_numpy(rest), 2.0)
+    assert sizes == [6, 6]
+
+
 def test_relations_are_learnt_from_points_that_were_left_out_one_by_one() -> None:
     X, Y = related_data()
     kernel = Kernel("gauss", 2, 0.3, pull=2.0)

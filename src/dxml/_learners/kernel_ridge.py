@@ -350,11 +350,17 @@ def left_out(
 
 
 def relations_of(left_out: Tensor, left: Tensor, pull: float) -> Tensor:
-    """Ridge regression from leave-one-out scores to residuals, (n_labels, n_labels)."""
+    """Ridge regression from leave-one-out scores to residuals, (n_labels, n_labels).
+
+    Of fewer points than labels, in its dual form: Sᵀ (S Sᵀ + pull·I)⁻¹ left.
+    """
     import torch
 
-    gram = left_out.mT @ left_out
+    few = len(left_out) < left_out.shape[1]
+    gram = left_out @ left_out.mT if few else left_out.mT @ left_out
     gram.diagonal().add_(pull)
+    if few:
+        return left_out.mT @ torch.linalg.solve(gram, left)
     return torch.linalg.solve(gram, left_out.mT @ left)
 
 
