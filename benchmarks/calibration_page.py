@@ -79,13 +79,16 @@ def table_of_many(rows: Newest) -> str:
 def table_of_few(rows: Newest) -> str:
     """Few points: Joint, the draws together, no error, and what counting would know."""
     lines = [
-        "| data | learnt from | P@1 | Joint | draws together | no error | counted | by known |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| data | learnt from | P@1 | Joint | no error | debiased | draws together | counted | "
+        "by known |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for (data, case, learnt), found in sorted(rows.items(), key=_order):
         if case not in HELD:
             own = found["joint"]
-            cells = [_pair(own, name) for name in ("ECE", "together", "noise", "counted")]
+            cells = [
+                _pair(own, name) for name in ("ECE", "noise", "debiased", "together", "counted")
+            ]
             cells.append(_by_known(own))
             start = f"| {TITLES.get(data, data)} | {learnt} | {own['P@1']:.1f} | "
             lines.append(start + " | ".join(cells) + " |")

@@ -41,14 +41,14 @@ What the stored runs gave, in four tables. [Benchmarks](benchmarks.md) has the p
 and figures beside ours."""
 BESIDE_OTHERS = """\
 Beside other libraries, on the same features: P@1 / P@3 / P@5 in per cent and seconds of training,
-as stored; compare seconds only between rows of one *where*. A dash: not measured. "joint with an
-encoder" reads the texts as well, by a 22-million-weight encoder (MiniLM-L6) that is fine-tuned with
-the labels; Eurlex-4K has no texts."""
+as stored; compare seconds only between rows of one *where*. napkinXC's include saving. A dash: not
+measured. "joint with an encoder" reads the texts as well, by a 22-million-weight encoder
+(MiniLM-L6) that is fine-tuned with the labels; Eurlex-4K has no texts."""
 USED = "benchmarks.md#the-joint-method-what-it-reaches-and-what-it-does-not"
 NOT_ALIKE = """\
-How far to trust the comparison: each cell is one run, and omikuji has no seed. The other libraries
-keep their default regularisation, unless a row says others. So does one-vs-all: its C is 1 from
-3,000 labels on, and 0.3 below. joint chooses its C on held-out points.
+How far to trust the comparison: {runs} omikuji has no seed. The other libraries keep
+their default regularisation, unless a row says others. So does one-vs-all: its C is 1 from 3,000
+labels on, and 0.3 below. joint chooses its C on held-out points.
 Some of joint's settings were [compared on these test points]({used}) before they were kept.
 On one clock are {alike}: on one machine with the same threads, reading, training, saving and
 predicting timed apart, and models {opened} before they predict.{older} {commits}{features}
@@ -66,9 +66,15 @@ Classification Repository, gives the method. A dash: not measured. `dxml` is the
 with label vectors changed by us (`center`, `spectrum`) and defaults of ours where the paper is
 silent."""
 REPEAT = """\
-Repeat it with `dxml bench run paper-small` and `dxml bench run paper-eurlex`.
+Repeat it with `dxml bench run paper-small` and `dxml bench run paper-eurlex`, the row of joint with
+`dxml bench run joint`.
 [benchmarks.md](benchmarks.md) has the paper's tables and figures beside ours, standard
 deviations, times, sizes, and where DXML falls short of the paper's numbers."""
+
+PARTS = """\
+No measured number may cross its bound. Label vectors have a fifth of gensim's time for theirs. A
+ridge regression from the features to them, in place of the encoder, must rank as well by ours as
+by gensim's."""
 
 
 def render_page() -> str:
@@ -205,12 +211,27 @@ def _not_alike(rows: Sequence[Row]) -> str:
     if older:
         rest += f" {_listed(older)} are older\nruns of another machine."
     return NOT_ALIKE.format(
+        runs=_runs(table),
         alike=_listed(alike),
         older=rest,
         opened=f"saved and{all_but} opened again",
         commits=_commits(),
         features=_features(),
         used=USED,
+    )
+
+
+def _runs(table: dict[str, dict[str, Row]]) -> str:
+    """Which cells are means of several runs, and how far these lie apart."""
+    counts = {name: {row.runs for row in rows.values()} for name, rows in table.items()}
+    repeated = [name for name, found in counts.items() if min(found) > 1]
+    if not repeated:
+        return "each cell is one run, and"
+    (count,) = set().union(*(counts[name] for name in repeated))
+    apart = max(row.deviation("P@1") or 0 for name in repeated for row in table[name].values())
+    return (
+        f"cells of {_listed(repeated)} are means of {count} runs, whose P@1 has a standard\n"
+        f"deviation of {apart:.1f} at most. Every other cell is one run. Runs differ by their seed;"
     )
 
 
@@ -347,7 +368,7 @@ def _parts() -> list[str]:
         lines.append(f"| {what.strip()} | {measured} | {bound} |")
     where = f"{parts['data']}, {parts['machine']}, {parts['date']}"
     version = f"commit {parts['commit']}" if "commit" in parts else "its commit was not stored"
-    return [*lines, "", f"`{parts['command']}` on {where}; {version}."]
+    return [PARTS, "", *lines, "", f"`{parts['command']}` on {where}; {version}."]
 
 
 def _load(name: str) -> dict[str, Any]:

@@ -58,6 +58,27 @@ def test_a_row_from_before_files_were_stored_is_replaced_by_a_newer_one() -> Non
     assert "50.00" in render_board([old, new]) and "40.00" not in render_board([old, new])
 
 
+def test_rows_of_a_study_name_its_parameter() -> None:
+    """Also where the label has a setting in brackets, as "joint (CPU)" has."""
+    few, many = (
+        row(
+            "bibtex",
+            "joint",
+            50.0,
+            label="joint (CPU)",
+            parameters={"device": "cpu", "n_negatives": n},
+            study="n_negatives",
+        )
+        for n in (25, 50)
+    )
+    page = render_board([summary(few, many)])
+    assert "joint (CPU) (n_negatives=25)<" in page and "joint (CPU) (n_negatives=50)<" in page
+    named = row("bibtex", "dxml", 50.0, label="dxml (dim=25)", parameters={"dim": 25}, study="dim")
+    assert "dxml (dim=25)<" in render_board([summary(named)])
+    alone = row("bibtex", "dxml", 50.0, parameters={"dim": 25})
+    assert "dxml (dim=25)<" in render_board([summary(alone)])
+
+
 def test_rows_by_hand() -> None:
     """Best first; what was not measured is left out; checksums and machines are shown."""
     known = row("bibtex", "a<b", 40.0, rankings=["0123456789abcdef"], commits=["abc1234"])

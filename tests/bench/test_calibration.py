@@ -166,7 +166,7 @@ def test_the_newest_row_counts() -> None:
     found = page_script.newest(rows)
     many = "| Bibtex | by chance | 5 | 50.0 | 3.0 / 2.0 | 1.0 / 0.5 | – | 1.2 | – | 9.0 / 2.0 | – |"
     assert page_script.table_of_many(found).splitlines()[2:] == [many]
-    line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 2.5 / 1.5 | 1.0 / 0.5 | – | – |"
+    line = "| Bibtex | 20 | 50.0 | 3.0 / 2.0 | 1.0 / 0.5 | – | 2.5 / 1.5 | – | – |"
     assert page_script.table_of_few(found).splitlines()[2:] == [line]
 
 

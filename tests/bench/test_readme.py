@@ -140,6 +140,23 @@ def test_which_rows_share_a_clock_is_what_was_stored_with_them() -> None:
                 assert opened == (name not in names_in(kept)), name
 
 
+def test_which_cells_are_means_of_runs_is_what_was_stored() -> None:
+    passage = " ".join(RESULTS.split("How far to trust the comparison: ")[1].split())
+    rows, deviations, repeated = stored(), [0.0], set()
+    for name, *_ in tables()[0][1:]:
+        keys = [(JOINT.get(name, name), data) for data in BESIDE]
+        mine = [rows[key] for key in keys if key in rows]
+        if min(row["runs"] for row in mine) > 1:
+            repeated.add(name)
+            deviations += [row["scores"]["P@1"]["std"] for row in mine]
+            assert {row["runs"] for row in mine} == {3}
+    if repeated:
+        assert names_in(passage.split("cells of ")[1].split(" are means of 3 runs")[0]) == repeated
+        assert f"has a standard deviation of {max(deviations):.1f} at most. Every" in passage
+    else:
+        assert passage.startswith("each cell is one run, and omikuji")
+
+
 def names_in(words: str) -> set[str]:
     """Names may have commas in brackets."""
     return set(re.split(r", (?![^(]*\))| and |those of ", words.strip(" ,")))
@@ -239,14 +256,17 @@ def test_ranges_of_calibration_in_words() -> None:
 
 
 def test_how_far_probabilities_of_few_points_are_off() -> None:
-    page = (ROOT / "docs" / "guide" / "probabilities.md").read_text("utf-8")
-    few = tables(page.split("<!-- calibration, few")[1])[0]
-    off = [float(row[3].split(" / ")[0]) for row in few[1:] if row[1] in ("20", "50")]
+    newest = {}
+    text = (ROOT / "benchmarks" / "results" / "calibration.jsonl").read_text("utf-8")
+    for row in map(json.loads, text.splitlines()):
+        if row["calibration"] == "joint":
+            few = row["learnt"] if row["learnt"] <= 50 else 0
+            newest[row["data"], row["case"], few] = row["ECE@1"]
+    off = [error for (*_, few), error in newest.items() if few]
     assert len(off) >= 8
     words = f"With 20 to 50 training points they were [off by {min(off):.0f} to {max(off):.0f} over"
     assert words in README
-    many = tables(page.split("<!-- calibration, many")[1])[0]
-    far = [float(row[4].split(" / ")[0]) for row in many[1:] if row[1] == "whole clusters"]
+    far = [error for (_, case, _), error in newest.items() if case == "source"]
     assert len(far) >= 6
     words = f"and by up to {max(far):.0f} on clusters of texts that were not learnt from"
     assert words in " ".join(README.split())
@@ -263,4 +283,8 @@ def test_what_is_said_of_groups_that_are_sources() -> None:
     assert len(packages) == 2 and min(packages) > 3
     text = " ".join(page.split())
     assert "off by less than 3 points with `groups` given, and the first five's by less" in text
-    assert "on all three tables that tell of sources; without, the first label's was off by" in text
+    (before,), (after,) = (
+        [row[4].split(" / ")[0] for row in some if row[0].startswith("Reuters")]
+        for some in (alone, told)
+    )
+    assert f"tables of packages, and by {before} on Reuters, which has {after} with them." in text

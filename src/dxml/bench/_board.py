@@ -25,9 +25,10 @@ NOTE = "<!-- Made by `dxml bench report` from benchmarks/results: do not edit by
 ABOUT = """Every stored result of an experiment, one row for each data set, method and setting:
 means over splits and seeds, in per cent where no unit is said. *head*, *torso* and *tail* are the
 shares of the occurrences of frequent, middling and rare labels that are in the first five places.
-Compare seconds only where machine, threads and device are the same. *rankings* are the first 16
-digits of the SHA-256 of the raw rankings, one for each run; rows from before they were kept have
-none. *own files* are those of an adapter and of a data set of one's own."""
+Of a result that was stored twice the newer one stands here. Compare seconds only where machine,
+threads and device are the same. *rankings* are the first 16 digits of the SHA-256 of the raw
+rankings, one for each run; rows from before they were kept have none. *own files* are those of an
+adapter and of a data set of one's own."""
 JOIN = """[A method or a data set of your own](guide/board.md) joins by one file. On the site, the
 table can be filtered and sorted; `dxml bench board` writes it as a page of one file."""
 APART = ("machines", "files")
@@ -53,12 +54,9 @@ def _cells(row: Row) -> dict[str, Cell]:
     sizes = {name: row.number(name) for name in ("peak_bytes", "model_bytes")}
     rankings, commits = row.values.get("rankings", []), row.values.get("commits", [])
     files = row.values.get("files", {}).items()
-    parameters = ", ".join(f"{name}={value}" for name, value in row.parameters.items())
     return {
         "data": Cell(title_of(row.dataset)),
-        "method": Cell(
-            row.label if not parameters or "(" in row.label else f"{row.label} ({parameters})"
-        ),
+        "method": Cell(_method(row)),
         **{f"P@{k}": _number(row.mean(f"P@{k}"), 2) for k in (1, 3, 5)},
         **{f"PSP@{k}": _number(row.mean(f"PSP@{k}"), 2) for k in (1, 5)},
         **{f"{name} @5": _number(value, 1) for name, value in bands.items()},
@@ -77,6 +75,17 @@ def _cells(row: Row) -> dict[str, Cell]:
         "own files": Cell(" ".join(f"{name} {digest}" for name, digest in files) or MISSING),
         "rankings": Cell(" ".join(rankings) or MISSING),
     }
+
+
+def _method(row: Row) -> str:
+    """The label, with the parameter of a study, and with all where it has nothing in brackets."""
+    unnamed = {
+        name: value
+        for name, value in row.parameters.items()
+        if name not in row.label and ("(" not in row.label or name == row.study)
+    }
+    parameters = ", ".join(f"{name}={value}" for name, value in unnamed.items())
+    return f"{row.label} ({parameters})" if parameters else row.label
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

@@ -93,9 +93,9 @@ def _how_to_read(summaries: list[dict[str, Any]], machines: dict[str, str]) -> s
         "Scores are percentages, the higher the better; `±` is the standard deviation over splits. "
         "*Difference* is ours less theirs. Cells without a number say why below their table. "
         "Settings are the methods' defaults, unless the name of a row says others. *Where* is the "
-        "machine, what computed, and how many threads it had; compare seconds only where all of it "
-        "is the same. What the defaults were chosen on, and how all is measured: "
-        f"`benchmarks/README.md`.{period}"
+        "machine, what computed, and how many threads it had; two letters are two machines, each "
+        "with some of the splits. Compare seconds only where all of it is the same. What the "
+        f"defaults were chosen on, and how all is measured: `benchmarks/README.md`.{period}"
     ]
     lines += [f"- machine {letter}: {name}" for name, letter in machines.items()]
     return "\n".join([lines[0], "", *lines[1:]]) if machines else lines[0]
