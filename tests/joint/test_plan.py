@@ -201,6 +201,8 @@ def test_dense_features_are_trained_on_longer_by_a_cpu() -> None:
     assert epochs(31_000, "cuda") == 120
     assert width(plan(31_000, 120, 100, "cuda", dense=True)) == 2048
     assert epochs(10_000, dense=False) == 25
+    # which sharpens the space that neighbours are searched in: there is none beside shortlists
+    assert epochs(31_000, width=256, candidates="nearest") == 25
 
 
 def test_dense_features_have_one_learner() -> None:

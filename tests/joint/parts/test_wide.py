@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from dxml._core.arrays import Arrays
@@ -13,6 +15,7 @@ from dxml.data import Dataset
 from dxml.joint import Joint
 from dxml.joint._ensemble import every_pair
 from dxml.joint._points import Known
+from dxml.joint.parts import _wide as module
 from dxml.joint.parts._wide import WidePart
 from dxml.joint.parts.protocol import Data, Options, Query, Task
 
@@ -55,6 +58,27 @@ def test_training_on_takes_two_fifths_of_the_epochs(task: Task) -> None:
     assert (later.learners, later.epochs) == (1, 5)
     assert later.history[-1] < first.history[0]
     assert np.array_equal(first.head.inner, weights), "the part before stays as it was"
+
+
+def test_a_cpu_trains_a_gpus_layer_on_as_it_would_its_own(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step with voters takes seconds there; the folder still says what held-out points chose."""
+    first, given = WidePart.fit(task, SETTINGS), []
+
+    def asked(X: Any, Y: Any, settings: Any, **named: Any) -> Any:
+        given.append((settings.voters, settings.epochs))
+        return first.head, []
+
+    monkeypatch.setattr(module, "fit_wide", asked)
+    part = replace(first, voters=64, epochs=120)
+    later = part.train_on(task, None)
+    assert later.settings == part.settings
+    filled = sp.csr_matrix(np.ones(task.data.X.shape, dtype=np.float32))
+    dense = replace(task, data=replace(task.data, X=filled))
+    for other in (dense, replace(task, options=replace(task.options, epochs=120))):
+        part.train_on(other, None)
+    assert given == [(0, 10), (0, 32), (0, 48)]  # two fifths of 25, of 80, and of what is asked
 
 
 def test_saved_and_restored(known: Known, task: Task) -> None:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from dxml._core.arrays import Arrays, reals, whole
 from dxml._core.compiled import compiled, prange
 from dxml._core.precision import Precision, pack, unpack
+from dxml._core.scaling import is_dense
 from dxml._learners.merged_rows import merged_row
 from dxml._learners.wide_layer import WideHead
 from dxml._learners.wide_training import WideSettings, fit_wide
@@ -50,6 +51,7 @@ __all__ = ["WidePart"]
 Floats = npt.NDArray[np.float32]
 OWN_POINTS = 200  # of each label that becomes one with others
 SCALE_POINTS = 500  # that tell how large the logits are, for the logits of new labels
+CPU_EPOCHS = 25
 TRAIN_ON_EPOCHS = 0.4  # share of the epochs of a first fit, chosen on held-out points
 LARGE_BATCH = 2048
 LOGITS = 1 << 24  # computed at a time, of points whose best labels are looked for
@@ -94,8 +96,8 @@ class WidePart(Part):
                 width = 0
         if not width:
             return None
-        if options.epochs is None and shape.dense and not gpu:
-            epochs = _afforded_epochs(shape, width, epochs)
+        if options.epochs is None and shape.dense and shape.every_label and not gpu:
+            epochs = _afforded_epochs((shape.n_samples, shape.n_features, shape.n_labels), width)
         several = shape.every_label and gpu and not shape.dense and width % WIDE_LEARNERS == 0
         learners = WIDE_LEARNERS if several else 1
         return {"width": width, "learners": learners, "epochs": epochs, "voters": 0}
@@ -224,8 +226,17 @@ class WidePart(Part):
         return self
 
     def train_on(self, task: Task, planned: Settings | None) -> WidePart:
-        """Trained from the weights there are, for two fifths of the epochs."""
-        return type(self).fit(task, self.settings, start=self)
+        """Trained from the weights there are, for two fifths of the epochs.
+
+        What a GPU chose is too dear for a CPU: there, without voters, and for no more epochs than a
+        CPU plans.
+        """
+        given, asked = self.settings, task.options.epochs
+        if task.options.device == "cpu":
+            most = self.epochs if asked else _most_epochs(task, given["width"])
+            given = {**given, "voters": 0, "epochs": min(self.epochs, most)}
+        trained = type(self).fit(task, given, start=self)
+        return replace(trained, epochs=self.epochs, voters=self.voters)
 
     def state(self, precision: Precision) -> tuple[dict[str, Any], Named]:
         arrays: Named = {}
@@ -249,17 +260,23 @@ class WidePart(Part):
 
 def _epochs(shape: Shape) -> int:
     if shape.device == "cpu":
-        return 25
+        return CPU_EPOCHS
     if shape.every_label:
         return 120 if shape.dense else 40
     return 15 if shape.n_samples < FEW_POINTS else 25
 
 
-def _afforded_epochs(shape: Shape, width: int, least: int) -> int:
-    """Epochs that a CPU affords for dense features."""
-    weights = width * (shape.n_features + shape.n_labels)
-    afforded = int(CPU_DENSE_OPERATIONS / (6 * shape.n_samples * weights))
-    return max(least, min(DENSE_EPOCHS, afforded))
+def _afforded_epochs(sizes: tuple[int, int, int], width: int) -> int:
+    """Epochs that a CPU affords for dense features: n_samples, n_features and n_labels of them."""
+    n, n_features, n_labels = sizes
+    afforded = int(CPU_DENSE_OPERATIONS / (6 * n * width * (n_features + n_labels)))
+    return max(CPU_EPOCHS, min(DENSE_EPOCHS, afforded))
+
+
+def _most_epochs(task: Task, width: int) -> int:
+    """Epochs of a first fit that a CPU plans for a layer of this width, at most."""
+    X, Y = task.learnt
+    return _afforded_epochs((*X.shape, Y.shape[1]), width) if is_dense(X) else CPU_EPOCHS
 
 
 def _affordable_width(shape: Shape, epochs: int) -> int:
