@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,16 @@ def test_the_second_regression_learns_what_left_out_points_lack() -> None:
     more = np.exp(-4 * (1 - as_rows(own) @ learnt.T)) @ wanted
     assert np.abs(more).max() > 0.05
     np.testing.assert_allclose(model.scores(X[:7], CPU), own + more, atol=2e-3)
+
+
+def test_without_a_point_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a GPU, which divided by the number of points; this one stands for it."""
+    X, gpu = rows(9, 5, 0.5), SimpleNamespace(type="cuda")
+    vote = KernelVote(X[:0], np.zeros((0, 3), np.float32), KERNELS[0])
+    on_device = distances.Distances(vote.points, CPU), torch.zeros(0, 3)
+    monkeypatch.setitem(vote._placed, str(gpu), on_device)
+    for where in (gpu, CPU):
+        assert np.array_equal(vote.own_scores(X, where), np.zeros((9, 3)))  # type: ignore[arg-type]
 
 
 def test_a_second_regression_has_every_point(monkeypatch: pytest.MonkeyPatch) -> None:

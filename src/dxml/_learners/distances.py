@@ -62,7 +62,7 @@ class Distances:
         X = in_form(X, self._sparse)
         squares = torch.from_numpy(_squares(X)).to(self._device)
         out = torch.empty((X.shape[0], len(self._squares)), device=self._device)
-        for part, rows in blocks(X, BLOCK // max(out.shape[1], X.shape[1] // 8)):
+        for part, rows in blocks(X, BLOCK // max(out.shape[1], X.shape[1] // 8, 1)):
             lengths = squares[part, None] + self._squares
             block = torch.sub(lengths, self._products(rows), alpha=2, out=out[part])
             block.masked_fill_(block < SAME_POINT * lengths, 0)

@@ -258,7 +258,7 @@ class KernelVote:
         distances, votes = self._on(device)
         out = np.empty((X.shape[0], votes.shape[1]), dtype=np.float32)
         with full_precision():
-            for part, rows in blocks(X, BLOCK // len(votes)):
+            for part, rows in blocks(X, BLOCK // max(len(votes), 1)):
                 values = self.kernel.apply_(distances.squared(rows))  # (rows, n_points)
                 out[part] = (values @ votes).cpu().numpy()
         return out

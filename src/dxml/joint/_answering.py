@@ -43,6 +43,7 @@ from dxml.topk import TopK, topk_from_csr
 __all__ = ["Answering"]
 
 PAIRS = 1 << 22  # pairs scored at a time
+KERNEL_SCORES = 1 << 25  # of all labels, that a kernel beside a shortlist has at a time
 LEAST = np.float32(1e-6)  # probability of a label, and of its absence
 
 Floats = npt.NDArray[np.float32]
@@ -151,7 +152,7 @@ class Answering(Classifier):
         return self._rank_texts(X, k, None)
 
     def _rank_texts(self, X: sp.csr_matrix, k: int, texts: Sequence[str] | None) -> TopK:
-        rows = max(1, PAIRS // self.n_labels_) if self.plan_.every_label else X.shape[0]
+        rows = self._rows_at_a_time(X.shape[0])
         read = self._read(texts)
         ranked = []
         for start in range(0, X.shape[0], rows):
@@ -162,6 +163,12 @@ class Answering(Classifier):
                 own = read.take(np.arange(start, start + some.shape[0]))
             ranked.append(self._rank_rows(some, k, own))
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
+
+    def _rows_at_a_time(self, n: int) -> int:
+        """Of n points, as many as scores of all labels take some hundred megabytes for, if any."""
+        if self.plan_.every_label:
+            return max(1, PAIRS // self.n_labels_)
+        return max(1, KERNEL_SCORES // self.n_labels_) if "kernel" in self.parts_ else n
 
     def _rank_rows(self, X: sp.csr_matrix, k: int, texts: Texts | None) -> TopK:
         X = self._scaled(X)

@@ -87,5 +87,9 @@ anything to its shortlist. Of abstracts it is nearly always more."""
 
 
 def kernel_bytes(n: int, n_labels: int) -> int:
-    """What solving for a kernel's votes takes, about: pairs of points three times, votes five."""
+    """What solving for a kernel's votes takes, about: pairs of points three times, votes five.
+
+    All held-out points' scores of all labels are kept when that is done. With the votes of every
+    trial they take no more than the five.
+    """
     return 4 * n * (3 * n + 5 * n_labels)

@@ -15,6 +15,7 @@ from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
 from dxml.exceptions import ParameterError
 from dxml.joint import Joint
+from dxml.joint import _answering as answering
 from dxml.joint import _plan as plan_module
 from dxml.joint._ensemble import every_pair
 from dxml.joint._points import Known
@@ -122,7 +123,8 @@ def test_forgetting_a_tenth_of_the_points_costs_little(planted: Dataset) -> None
     model = Joint(device="cpu").fit(planted.X[:400], planted.Y[:400])
     X, Y = planted.X[400:], planted.Y[400:]
     before = precision_at_k(Y, model.predict_topk(X, 1), 1)[0]
-    carriers = planted.Y[:400].tocsc()[:, 3].nonzero()[0][:20]
+    carriers = planted.Y[:400].tocsc()[:, 0].nonzero()[0][:40]
+    assert len(carriers) == 40
     model.forget(carriers)
     assert precision_at_k(Y, model.predict_topk(X, 1), 1)[0] > before - 0.04
 
@@ -182,6 +184,45 @@ def test_it_proposes_its_best_labels_and_scores_them_once(
     assert np.array_equal(part.scores(query), expected[rows, query.pairs.indices])
     assert len(calls) == 1
     assert np.array_equal(part.propose(query, 8), np.tile(np.arange(8), (5, 1)))
+
+
+def test_the_best_labels_are_looked_for_in_runs_of_rows(
+    known: Known, part: KernelPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The opposites of all scores and their places took three times the memory of the scores."""
+    query = Query(
+        known.points, known.search(known.points, 3, "cpu"), known.labels, False, known, "cpu"
+    )
+    whole, sizes, partition = part.propose(query, 3), [], np.argpartition
+
+    def counted(scores: Any, *rest: Any, **named: Any) -> Any:
+        sizes.append(scores.size)
+        return partition(scores, *rest, **named)
+
+    monkeypatch.setattr(module, "PROPOSED_FROM", 60)
+    monkeypatch.setattr(np, "argpartition", counted)
+    assert np.array_equal(part.propose(query, 3), whole)
+    assert sizes == [56, 56, 56, 56, 16]
+
+
+def test_beside_a_shortlist_points_are_ranked_in_runs(
+    planted: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of all labels of thousands of points took gigabytes."""
+    settings = {"candidates": "nearest", "width": 0, "n_trees": 0, "device": "cpu"}
+    model = Joint(kernel=True, **settings).fit(planted.X[:60], planted.Y[:60])
+    whole, sizes, every = model.predict_topk(planted.X[:50], 3), [], KernelPart._every
+
+    def counted(self: KernelPart, query: Query) -> Any:
+        sizes.append(query.X.shape[0])
+        return every(self, query)
+
+    monkeypatch.setattr(KernelPart, "_every", counted)
+    monkeypatch.setattr(answering, "KERNEL_SCORES", 20 * 12 + 5)
+    found = model.predict_topk(planted.X[:50], 3)
+    assert sizes == [20, 20, 10]
+    assert np.array_equal(found.indices, whole.indices)
+    assert np.array_equal(found.scores, whole.scores)
 
 
 def test_beside_a_shortlist_it_is_weighed_kept_and_taught(
@@ -277,6 +318,42 @@ def test_a_dropped_point_is_gone_from_the_second_regression(
     fewer = grown.drop(kept, later.drop(kept))
     assert fewer.vote.votes.shape == (32, 8) and second_of(fewer).votes.shape == (30, 8)
     assert np.array_equal(second_of(fewer).votes, second_of(twice).votes)
+
+
+def test_a_second_regression_without_a_point_is_none(known: Known, twice: KernelPart) -> None:
+    """Its points were forgotten and others came: a GPU divided by their number."""
+    later = known.add(known.points[:3], known.labels[:3])
+    grown = replace(
+        twice.vote,
+        points=later.points,
+        votes=np.concatenate([twice.vote.votes, twice.vote.votes[:3]]),
+    )
+    kept = np.arange(33) >= 30
+    after = KernelPart(grown).drop(kept, later.drop(kept)).vote
+    assert after.second is None and after.kernel.second == 0
+    assert after.kernel == replace(twice.vote.kernel, second=0.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 5e4], ids=["rounded", "not rounded"])
+def test_votes_that_are_left_are_rounded_once(
+    known: Known, part: KernelPart, monkeypatch: pytest.MonkeyPatch, scale: float
+) -> None:
+    """As they will be read: in 16 bits, or in 32 where rounding errors would add up."""
+    votes = (part.vote.votes * np.float32(scale)).astype(np.float32)
+    if scale == 1:
+        votes = votes.astype(np.float16).astype(np.float32)
+    kept, rounded, packed = np.arange(30) != 4, [], module._packed
+    gone = votes[~kept].sum(axis=0) / np.float32(29)
+    expected = module._rounded(votes[kept] + gone, "float16")
+
+    def counted(name: str, given: Any, precision: Any) -> Any:
+        rounded.append(len(given))
+        return packed(name, given, precision)
+
+    monkeypatch.setattr(module, "_packed", counted)
+    found = KernelPart(replace(part.vote, votes=votes)).drop(kept, known.drop(kept)).vote.votes
+    assert np.array_equal(found, expected)
+    assert rounded == ([29] if scale == 1 else [30, 29])
 
 
 def test_a_label_taken_off_is_taken_back_twice(

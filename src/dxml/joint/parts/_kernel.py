@@ -1,4 +1,4 @@
-"""Kernel ridge regression over all labels, for small data."""
+"""Kernel ridge regression over all labels: for small data, and where it is asked for."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ VOTES: dict[Precision, Precision] = {"float32": "float32", "float16": "float16",
 """Precision of the votes in a model of each precision: in 8 bits they lose a point of P@3."""
 MOST_MOVED = 0.05  # sum of a label's rounding errors: what they move its scores by, at most
 CHOICE_POINTS = {"cpu": 5_000, "cuda": 10_000}  # on which the kernel is chosen, at most
+FEW_CHOICE_POINTS = 2_000  # the same, beside shortlists
 SECOND_POINTS = 8_000  # up to which there may be a second regression, over the scores
 SECOND_HELD = 1_000  # points held out to choose it by, at least: on fewer its gain is chance
-FEW_CHOICE_POINTS = 2_000  # the same, beside shortlists
 NEAREST = 50  # known points around a new one, whose votes it may change
 INVOLVED = 1000  # known points whose votes may change in one lesson
+PROPOSED_FROM = 1 << 22  # scores that the labels of the highest are looked for in, at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,14 @@ class KernelPart(Part):
     def propose(self, query: Query, size: int) -> npt.NDArray[np.int32]:
         """The labels of the highest scores, which are then known for all labels."""
         every = query.computed[self.name] = self._every(query)
-        if size >= every.shape[1]:
-            return np.tile(np.arange(every.shape[1], dtype=np.int32), (len(every), 1))
-        return np.argpartition(-every, size, axis=1)[:, :size].astype(np.int32)
+        n, n_labels = every.shape
+        if size >= n_labels:
+            return np.tile(np.arange(n_labels, dtype=np.int32), (n, 1))
+        best, step = np.empty((n, size), dtype=np.int32), max(1, PROPOSED_FROM // n_labels)
+        for start in range(0, n, step):
+            some = -every[start : start + step]
+            best[start : start + step] = np.argpartition(some, size, axis=1)[:, :size]
+        return best
 
     def _every(self, query: Query) -> Floats:
         """The scores of all labels, (n_samples, n_labels)."""
@@ -261,19 +267,22 @@ def _in_form(points: sp.csr_matrix) -> sp.csr_matrix | Floats:
 
 
 def _only(vote: KernelVote, kept: npt.NDArray[np.bool_]) -> KernelVote:
-    """Without the points that are not kept; the second regression has the first of them.
+    """Without the points that are not kept; the second regression has the first of them, if any.
 
     The sum of a label's votes stays. Votes for it and against it nearly cancel out, so that without
     a vote for it alone its scores would fall at every point there is.
     """
-    second = vote.second
+    second, kernel = vote.second, vote.kernel
     if second is not None:
-        second = _only(second, kept[: len(second.votes)])
+        own = kept[: len(second.votes)]
+        second = _only(second, own) if own.any() else None
+    if second is None:
+        kernel = replace(kernel, second=0.0)
     votes = vote.votes[kept]
     votes = votes + vote.votes[~kept].sum(axis=0) / np.float32(max(len(votes), 1))
-    if np.array_equal(vote.votes, _rounded(vote.votes, "float16")):  # then so are a folder's
+    if _are_rounded(vote.votes):
         votes = _rounded(votes, "float16")
-    return replace(vote, points=vote.points[kept], votes=votes, second=second)
+    return replace(vote, points=vote.points[kept], votes=votes, kernel=kernel, second=second)
 
 
 def _unlabelled(vote: KernelVote, row: int, label: int, precision: Precision) -> KernelVote:
@@ -338,6 +347,13 @@ def _packed(name: str, votes: Floats, precision: Precision) -> Named:
 def _rounded(votes: Floats, precision: Precision) -> Floats:
     """As they will be read from a saved model."""
     return unpack("votes", _packed("votes", votes, precision))
+
+
+def _are_rounded(votes: Floats) -> bool:
+    """Whether votes are as a folder of 16 bits has them, which keeps some in 32."""
+    if np.array_equal(votes, pack("votes", votes, "float16")["votes"]):
+        return True
+    return _packed("votes", votes, "float16")["votes"] is votes
 
 
 def _involved(lesson: Lesson) -> npt.NDArray[np.int64]:
