@@ -3,7 +3,8 @@
 A library adds the products of few rows in another order than those of many, or of as many with more
 threads, so that the last bits of a point's scores would depend on the points it is asked with. Here
 every sum is added in order, one product after the other, whatever the rows and the threads. That
-takes up to twice as long as a library's product of many rows, and as long as that of one.
+takes up to twice as long as a library's product of many rows, and, where it is compiled, as long as
+that of one.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ the model is trained again.
 
 Adding and dropping a point take no time for the others, on average over many: what is added is
 written behind what is there, and what is dropped is a hole until there are many. The kernel is the
-exception. It is for small data, and each of its answers weighs all points anyway.
+exception: each of its answers weighs all points anyway.
 
 `train_on` trains every part on from where it is, with all the points it knows. It holds nothing out
 and starts near the solution, so it is quicker than a new fit. Its constants were chosen on held-out
