@@ -258,7 +258,9 @@ def test_a_method_of_ones_own_takes_no_name_of_the_table(checkout: Path) -> None
     taken = ("good", "joint", "elsewhere")
     said = {name: f"--name {name} would replace what {name} measured" for name in taken}
     bad = ("../good", ".hidden", "a/b", "")
-    said |= dict.fromkeys(bad, "--name must be letters, digits, - and _, got")
+    said |= dict.fromkeys(
+        bad, "--name must be letters, digits, '_', and, not first, '-' and '.', got"
+    )
     for name, why in said.items():
         asked = ["run", "--method", "knn", "--data", "bibtex", "--name", name]
         done = CliRunner().invoke(app, asked)

@@ -153,6 +153,8 @@ def with_value(array: Array, at: tuple[int, int], value: float) -> Array:
         ((IDS[1:], SCORES[1:]), "got shapes (13, 5) and (13, 5)."),
         ((IDS[:, :3], SCORES[:, :3]), "got shapes (14, 3) and (14, 3)."),
         ((SCORES, IDS), "ids must be whole numbers, got float64. Return ids, then scores."),
+        ((IDS, SCORES.astype(str)), "scores must be real numbers, got <U"),
+        ((IDS, SCORES * 1j), "scores must be real numbers, got complex128."),
         ((IDS + 990, SCORES), "0 to 5, or -1 where a row has no more; got 990 in row 0."),
         ((IDS - 2, SCORES), "got -2 in row 0."),
         ((IDS * 0, SCORES), "names each label once; got ids 0, 0, 0, 0, 0 in row 0. Pad with -1"),
@@ -165,6 +167,11 @@ def test_what_is_no_ranking_is_refused(found: object, said: str) -> None:
     """It was stored as done, and stopped the scoring of every method beside it."""
     with pytest.raises(ValueError, match=re.escape(said)):
         checked(found, (14, 5), 6)
+
+
+def test_ids_are_shown_whole() -> None:
+    with pytest.raises(ValueError, match="got ids 123456, 123456 in row 0"):
+        checked((np.full((1, 2), 123456), np.ones((1, 2))), (1, 2), 200_000)
 
 
 def test_a_ranking_is_stored_as_it_comes_but_for_what_stands_beside_padding() -> None:

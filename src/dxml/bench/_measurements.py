@@ -135,7 +135,9 @@ def _is_a(kind: str, value: Any) -> bool:
 def check_own_name(name: str, table: Mapping[str, Measurement]) -> None:
     """Refuse a name for results of one's own that would replace others, or is no file's name."""
     if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ParameterError(f"--name must be letters, digits, - and _, got {name!r}.")
+        raise ParameterError(
+            f"--name must be letters, digits, '_', and, not first, '-' and '.', got {name!r}."
+        )
     taken = {*table, *shipped(), *(Path(file).stem for e in table.values() for file in e.stores)}
     if name in taken:
         raise ParameterError(f"--name {name} would replace what {name} measured: say another.")

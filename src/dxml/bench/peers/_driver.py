@@ -63,6 +63,8 @@ def checked(found: Any, shape: tuple[int, int], n_labels: int) -> tuple[Any, Any
         raise ValueError(f"{wanted}; got shapes {ids.shape} and {scores.shape}.")
     if ids.dtype.kind not in "iu":
         raise ValueError(f"ids must be whole numbers, got {ids.dtype}. Return ids, then scores.")
+    if scores.dtype.kind not in "iuf":
+        raise ValueError(f"scores must be real numbers, got {scores.dtype}.")
     out = np.argwhere((ids < -1) | (ids >= n_labels))
     if len(out):
         raise ValueError(
@@ -110,8 +112,13 @@ def _first(places: Any) -> int | None:
 
 
 def _some(row: Any) -> str:
-    """The start of a row."""
-    return ", ".join(f"{each:.4g}" for each in row[:5]) + (", …" if len(row) > 5 else "")
+    """The start of a row; ids are shown whole.
+
+    >>> _some(np.array([123456, -1])), _some(np.array([0.123456, 2, 3, 4, 5, 6]))
+    ('123456, -1', '0.1235, 2, 3, 4, 5, …')
+    """
+    form = "d" if row.dtype.kind in "iu" else ".4g"
+    return ", ".join(format(each, form) for each in row[:5]) + (", …" if len(row) > 5 else "")
 
 
 def one_line(step: str, error: BaseException) -> str:
