@@ -27,7 +27,7 @@ from dxml._core.threads import n_threads
 from dxml._core.validation import check_groups
 from dxml._deep.resuming import Keep
 from dxml._deep.texts import Texts
-from dxml.exceptions import DataFormatError, ParameterError
+from dxml.exceptions import DataFormatError, ParameterError, advise
 from dxml.joint._encoders import encoder_folder, open_encoder
 from dxml.joint._ensemble import Ensemble
 from dxml.joint._fitting import fit_ensemble
@@ -141,8 +141,9 @@ class Joint(Teachable):
         ] = None,
         kernel: Annotated[
             bool | None,
-            "kernel regression on all points; None: where that is quick; true: wherever memory_gb "
-            "allows, which ranks long texts better, takes minutes, and milliseconds a ranking",
+            "kernel regression on all points; None: where that is quick; false: none; true: "
+            "wherever memory_gb allows. Long texts are ranked better by it; training takes minutes "
+            "then, and a ranking milliseconds",
         ] = None,
         precision: Annotated[Precision, "of the numbers in the model"] = "float16",
         encoder: Annotated[
@@ -281,6 +282,7 @@ class Joint(Teachable):
         self.scaler_ = _row_of_length_one(fit_scaler(X, self.scaling))
         X = self.scaler_.transform(X)
         options = replace(self._options(), keep=keep)
+        self._check_kernel(X, options)
         read, read_labels = None, None
         if texts is not None:
             _check_texts(texts, X.shape[0])
@@ -291,13 +293,6 @@ class Joint(Teachable):
             rows = None if tuned else open_vectors(self, texts, X, options.device, progress)
             options, read = replace(options, has_vectors=rows is not None), Texts(tokens, rows)
         plan = self._make_plan(X, options)
-        if self.kernel and "kernel" not in plan.parts:
-            needed = kernel_bytes(X.shape[0], self.n_labels_) / 1e9
-            raise ParameterError(
-                f"kernel=True takes about {needed:.2g} GB for {X.shape[0]:,} points and "
-                f"{self.n_labels_:,} labels, which is more than training may take. "
-                "Raise memory_gb, or leave kernel out."
-            )
         options = replace(options, n_negatives=self._negatives_for(plan.parts))
         self._reserve(X, plan, options)
         slow = any(PARTS[name].is_slow for name in plan.parts)
@@ -319,6 +314,20 @@ class Joint(Teachable):
         self.mixture_, self.held_out_ = fitted.mixture, fitted.held_out
         self.promises_ = fitted.promises
         self._ensemble = fitted.ensemble.rounded(self.precision)
+
+    def _check_kernel(self, X: sp.csr_matrix, options: Options) -> None:
+        """Refuse a kernel that is asked for and does not fit into memory."""
+        if not self.kernel:
+            return
+        if PARTS["kernel"].plan(self._shape(X, options), options, {}) is not None:
+            return
+        gigabytes = kernel_bytes(X.shape[0], self.n_labels_) / 1e9
+        needed = f"{gigabytes:,.1f}" if gigabytes >= 1 else f"{gigabytes:.2g}"
+        raise ParameterError(
+            f"{advise('kernel=True', '--set kernel=true')} takes about {needed} GB for "
+            f"{X.shape[0]:,} points and {self.n_labels_:,} labels, which is more than training "
+            f"may take. Raise {advise('memory_gb', '--set memory_gb')}, or leave kernel out."
+        )
 
     def _negatives_for(self, parts: Mapping[str, Any]) -> int:
         return self.n_negatives or (TREE_NEGATIVES if "trees" in parts else NEGATIVES)

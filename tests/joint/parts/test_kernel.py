@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from dxml._core.arrays import Arrays
 from dxml._learners.kernel_ridge import KERNELS, fit_kernel
 from dxml.data import Dataset
-from dxml.exceptions import ParameterError
+from dxml.exceptions import ParameterError, command_line_advice
 from dxml.joint import Joint
 from dxml.joint import _answering as answering
 from dxml.joint import _plan as plan_module
@@ -267,6 +268,21 @@ def test_a_kernel_that_memory_does_not_allow_is_refused_before_training(planted:
     with pytest.raises(ParameterError, match=said):
         Joint(kernel=True, memory_gb=0.0031).fit(planted.X, planted.Y)
     assert "kernel" in Joint(kernel=True, memory_gb=0.0032).fit(planted.X, planted.Y).parts_
+
+
+def test_what_a_kernel_would_take_is_said_before_texts_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 · 90,000 · (270,000 + 5 · 2,000) bytes; on the command line by its options."""
+    monkeypatch.setattr("dxml.joint._model.open_encoder", None)
+    n = 90_000
+    X, Y = sp.csr_matrix((n, 1), dtype=np.float32), sp.eye(n, 2_000, dtype=bool, format="csr")
+    said = "100.8 GB for 90,000 points and 2,000 labels, .* Raise "
+    with pytest.raises(ParameterError, match=f"^kernel=True takes about {said}memory_gb, or"):
+        Joint(kernel=True).fit(X, Y, texts=[""] * n)
+    asked = f"^--set kernel=true takes about {said}--set memory_gb, or"
+    with command_line_advice(), pytest.raises(ParameterError, match=asked):
+        Joint(kernel=True).fit(X, Y)
 
 
 @pytest.fixture
