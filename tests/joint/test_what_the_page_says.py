@@ -75,7 +75,8 @@ SAID = [
     f"gain {100 * _fitting.EARNED:.1f} points of precision by it",
     f"get {IN_WORDS[_sizes.WIDE_LEARNERS]} layers of a quarter",
     f"With up to {kernel_choice.MOST_RELATED:,} labels that are all candidates",
-    f"with {_kernel.SECOND_HELD:,} to {_kernel.SECOND_POINTS:,} points, a second kernel",
+    f"from {_kernel.SECOND_HELD:,} held-out points on, up to {_kernel.SECOND_POINTS:,} points, "
+    "a second kernel",
     f"a fifth of the points, at most {_held_out.MOST_HELD:,}",
     f"up to {IN_WORDS[_held_out.MOST_FOLDS]} such folds",
     f"only if it adds {100 * _fitting.EARNED:.1f} points",

@@ -4,7 +4,8 @@ Of two first labels of one mixed score, that of the point with more known featur
 often. A logistic regression over first labels of held-out points learns what log(1 + their number)
 counts beside the score. It shifts the score by which the first label's probability is looked up,
 and never the ranking. Later labels are not shifted: what the number says of them is not the same
-from one source of points to another (benchmarks/results/joint-experiments/README.md).
+from one source of points to another (benchmarks/results/joint-experiments/README.md). But none of
+them is more probable than the first, so that a lower first one lowers them too.
 
 Points without a known feature teach nothing here: they have a ranking of their own
 (`dxml.joint._wordless`).
