@@ -10,8 +10,9 @@ DATA is a registered data set or a table of JSON lines with ``text`` and ``label
 chance; whole clusters of points held out, as texts from another source would be; the same, by a
 model that is told of the clusters among its own points (``groups``); whole sources held out, where
 a table has a ``source`` of several texts, by a model that is not told of them (``sources``) and by
-one that is (``told``); 20, 50 and 200 points to learn from, in ten draws; one text with two labels,
-in a hundred: what a draw gives one of two labels more than the other is chance.
+one that is (``told``), none of them larger than what is ranked; 20, 50 and 200 points to learn
+from, in ten draws; one text with two labels, in a hundred: what a draw gives one of two labels more
+than the other is chance.
 Of data with fewer than 10,000 points there are three draws of the first five. ``--test`` ranks the
 test part instead, once.
 
@@ -21,9 +22,10 @@ which Joint does not: its own is made on points held out of its training points.
 
 ``noise`` is the ECE that probabilities without any error would have on as many points, and
 ``debiased`` is √(ECE² − noise²): about the ECE that many points would have. Of several draws ECE
-and noise are means; ``together`` is the ECE of the rankings of all draws as one. ``counted``
-is what could be known by counting: the ECE of saying, for each rank, the share of right labels
-among as many points as were learnt from. ``by known@1`` looks at fifths of the points by how many
+and noise are means, of a band of label frequencies over the draws that give one of its labels
+(``null``: none does); ``together`` is the ECE of the rankings of all draws as one. ``counted`` is
+what could be known by counting: the ECE of saying, for each rank, the share of right labels among
+as many points as were learnt from. ``by known@1`` looks at fifths of the points by how many
 features they have that a learnt point has too: how far apart the first label's mean probability and
 the share of right ones are there, on average. Every row is added to
 benchmarks/results/calibration.jsonl as it comes.
@@ -109,9 +111,15 @@ def read(name: str, part: str) -> Points:
 
 
 def _sources(rows: list[dict[str, Any]]) -> Rows | None:
-    """None where a table tells of none, or where each text is one of its own."""
-    every, numbers = np.unique([row.get("source", "") for row in rows], return_inverse=True)
-    return numbers if 1 < len(every) < len(rows) else None
+    """None where a table tells of none, or where each text is one of its own.
+
+    A row that tells of none is one by itself.
+    """
+    own = [(not row.get("source"), row.get("source") or i) for i, row in enumerate(rows)]
+    places = {each: place for place, each in enumerate(sorted(set(own)))}
+    if not 1 < len(places) < len(rows):
+        return None
+    return np.array([places[each] for each in own], dtype=np.int64)
 
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -168,14 +176,25 @@ def large_cases(points: Points, seed: int) -> dict[str, Case]:
     if points.sources is not None:
         rank = rng.permutation(points.sources.max() + 1)[points.sources]
         by_source = order[np.argsort(rank[order], kind="stable")]
-        last = rank[by_source[n_ranked]]
-        ranked = by_source[rank[by_source] < last]
-        others = rng.permutation(by_source[rank[by_source] >= last])
+        whole = whole_sources(rank[by_source], n_ranked)
+        ranked, others = by_source[whole], rng.permutation(by_source[~whole])
         own, learnt = others[:n_own], others[n_own : n_own + LEARNT]
         held = Case("sources", points.rows(learnt), points.rows(own), points.rows(ranked))
         found["sources"] = held
         found["told"] = held._replace(name="told", groups=points.sources[learnt])
     return found
+
+
+def whole_sources(rank: Rows, wanted: int) -> npt.NDArray[np.bool_]:
+    """Which rows, in the order of their sources, are those of the first sources, up to `wanted`.
+
+    A source that is larger than that is none of them.
+    """
+    small = np.bincount(rank)[rank] <= wanted
+    before = np.cumsum(small) <= wanted
+    cut = np.flatnonzero(small & ~before)
+    last = rank[cut[0]] if len(cut) else rank.max() + 1
+    return np.asarray(small & (rank < last))
 
 
 def clusters(X: sp.csr_matrix, rng: np.random.Generator) -> Rows:
@@ -255,13 +274,17 @@ def _debiased(error: float, noise: float) -> float:
 
 
 def judged(found: Judged, ranking: TopK, frequency: Rows, n_known: Rows) -> dict[str, Any]:
-    """The errors, the curve of the first five, ECE@5 by label frequency, and by known features."""
+    """The errors, the curve of the first five, ECE@5 by label frequency, and by known features.
+
+    ECE@5 of a band of which no label is given is None.
+    """
     told = {**errors(found), "curve": _curve(*found.within(found.depths[1]))}
     told["by known@1"] = round(100 * by_known(*found.within(1), n_known), 2)
     bands = label_bands(frequency)[ranking.indices]
     for number, name in enumerate(BANDS):
         chosen = (bands == number) & (ranking.indices >= 0)
-        told[f"ECE@5 {name}"] = round(100 * _gap(found.scores[chosen], found.right[chosen]), 2)
+        gap = 100 * _gap(found.scores[chosen], found.right[chosen])
+        told[f"ECE@5 {name}"] = round(gap, 2) if chosen.any() else None
     return told
 
 
@@ -337,15 +360,18 @@ def same_texts(n: int, seed: int) -> Points:
 
 
 def pooled(draws: list[Measured]) -> dict[str, Any]:
-    """Several draws as one row: means, and the ECE of all rankings as one."""
+    """Several draws as one row: means, and the ECE of all rankings as one.
+
+    A band's mean is that of the draws in which one of its labels was given.
+    """
     first = draws[0].row
     if len(draws) == 1:
         return first
-    means = {
-        name: round(float(np.mean([each.row[name] for each in draws])), 2)
-        for name, value in first.items()
-        if isinstance(value, float)
-    }
+    means: dict[str, Any] = {}
+    for name in first:
+        told = [each.row[name] for each in draws if isinstance(each.row[name], float)]
+        if told:
+            means[name] = round(float(np.mean(told)), 2)
     every = Judged(*(np.concatenate(each) for each in zip(*(d.found for d in draws), strict=True)))
     whole = errors(every, first["learnt"])
     more = {name: value for name, value in whole.items() if name.startswith("counted")}

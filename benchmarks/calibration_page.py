@@ -105,7 +105,7 @@ def table_by_frequency(rows: Newest) -> str:
         own = found["joint"]
         start = f"| {TITLES.get(data, data)} | {HELD.get(case, 'by chance')} | {own['learnt']:,} | "
         cells = [f"{own[f'ECE@{_deepest(own)}']:.1f}"]
-        # exactly 0: none of its labels was given
+        # none of its labels was given: None, or 0 in rows of before
         cells += [f"{own[name]:.1f}" if own.get(name) else "–" for name in BAND_ERRORS]
         cells += [str(own.get("draws", 1)), own["commit"].rstrip("+")[:7]]
         lines.append(start + " | ".join(cells) + " |")

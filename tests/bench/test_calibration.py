@@ -65,10 +65,20 @@ def test_sources_of_a_table_are_held_out_whole() -> None:
     assert [case.name for [case] in calibration.cases(alone, 0, {"told", "sources"})] == []
 
 
+def test_a_source_that_is_larger_than_what_is_ranked_is_not_held_out() -> None:
+    """Of the others, whole ones are, until the next would be too many."""
+    rank = np.repeat(np.arange(5), [2, 7, 2, 3, 2])
+    assert set(rank[calibration.whole_sources(rank, 6)]) == {0, 2}
+    assert set(rank[calibration.whole_sources(rank, 7)]) == {0}, "as large as what is ranked"
+    assert set(rank[calibration.whole_sources(rank, 20)]) == set(range(5))
+
+
 def test_texts_that_are_each_a_source_have_none() -> None:
     rows = [{"source": str(i)} for i in range(4)]
     assert calibration._sources(rows) is None and calibration._sources([{}, {}]) is None
     assert calibration._sources([*rows, {"source": "2"}]).tolist() == [0, 1, 2, 3, 2]
+    untold = [{}, *rows, {"source": ""}, {"source": "2"}]
+    assert calibration._sources(untold).tolist() == [4, 0, 1, 2, 3, 5, 2]
 
 
 def test_rows_are_stored_with_where_they_come_from(
@@ -138,6 +148,22 @@ def test_what_chance_adds_is_taken_off() -> None:
     assert told[0.1]["ECE@1"] > 11.5 and told[0.1]["debiased@1"] == pytest.approx(10, abs=1.5)
 
 
+def test_a_band_of_no_label_has_no_error_and_counts_in_no_mean() -> None:
+    """Labels of 4, 2 and 2 points are head, torso and tail; one draw gives the first alone."""
+    frequency, one = np.array([4, 2, 2]), np.ones(2, int)
+    rows = []
+    for labels in ([[0], [0]], [[0], [1]]):
+        ranking = calibration.TopK(np.array(labels, np.int32), np.full((2, 1), 0.75, np.float32))
+        found = calibration.Judged(np.full((2, 1), 0.75), np.array([[True], [True]]))
+        row = calibration.judged(found, ranking, frequency, one)
+        rows.append(calibration.Measured({"learnt": 8, **row}, found))
+    bands = page_script.BAND_ERRORS
+    assert [rows[0].row[name] for name in bands] == [25.0, None, None]
+    assert [rows[1].row[name] for name in bands] == [25.0, 25.0, None]
+    told = calibration.pooled(rows)
+    assert [told[name] for name in bands] == [25.0, 25.0, None]
+
+
 def test_draws_that_err_to_both_sides_are_right_together() -> None:
     row = {"case": "20", "learnt": 20, "ranked": 100, "calibration": "joint"}
     half = np.arange(100)[:, None] % 2 == 0
@@ -174,6 +200,7 @@ def test_the_error_by_label_frequency_is_shown_with_where_it_comes_from() -> Non
     about = {"calibration": "joint", "ECE@1": 3.0, "ECE@5": 2.0, "commit": "0123456789ab+"}
     bands = {"ECE@5 head": 1.25, "ECE@5 torso": 2.5, "ECE@5 tail": 0.0}
     few = {**about, **bands, "data": "bibtex", "case": "20", "learnt": 20, "draws": 10}
+    few["ECE@5 tail"] = None
     many = {**about, **bands, "data": "mediamill", "case": "source", "learnt": 8000}
     found = page_script.newest([few, many])
     assert page_script.table_by_frequency(found).splitlines()[2:] == [
