@@ -165,7 +165,7 @@ class Answering(Classifier):
         return ranked[0] if len(ranked) == 1 else TopK.concatenate(ranked)
 
     def _rows_at_a_time(self, n: int) -> int:
-        """Of n points, as many as scores of all labels take some hundred megabytes for, if any."""
+        """Of n points, as many as are ranked together, where scores of all labels are in memory."""
         if self.plan_.every_label:
             return max(1, PAIRS // self.n_labels_)
         return max(1, KERNEL_SCORES // self.n_labels_) if "kernel" in self.parts_ else n
