@@ -147,7 +147,7 @@ def cases(points: Points, seed: int, wanted: set[str]) -> Iterator[list[Case]]:
     for size in FEW:
         if str(size) in wanted:
             yield [
-                Case(str(size), points.rows(learnt), None, points.rows(ranked[:1000]))
+                Case(str(size), points.rows(learnt), None, points.rows(ranked))
                 for draw in range(DRAWS)
                 for learnt in [
                     np.random.default_rng([seed, size, draw]).choice(others, size, False)
