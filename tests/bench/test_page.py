@@ -20,10 +20,8 @@ def test_the_page_and_the_stored_results_agree(tmp_path: Path) -> None:
 
 
 NOT_CLEAN = {
-    "ablation.json": {"0.1.0"},
     "baselines.json": {"0.1.0", "2c95f662f2ee+"},
     "calibration.jsonl": {"fc7dc4a59fee+"},
-    "curves.json": {"7952388fa7ee+"},
     "faults.json": {"69e8d9f11d23+", "e9e7cfdc2142+"},
     "fuzz-models.json": {"d8a199a66cd4+", "e9e7cfdc2142+"},
     "fuzz-readers.json": {"2a7481a2a9ba+", "e9e7cfdc2142+"},
