@@ -107,7 +107,7 @@ def table_by_frequency(rows: Newest) -> str:
         cells = [f"{own[f'ECE@{_deepest(own)}']:.1f}"]
         # none of its labels was given: None, or 0 in rows of before
         cells += [f"{own[name]:.1f}" if own.get(name) else "–" for name in BAND_ERRORS]
-        cells += [str(own.get("draws", 1)), own["commit"].rstrip("+")[:7]]
+        cells += [str(own.get("draws", 1)), _short(own["commit"])]
         lines.append(start + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -162,6 +162,11 @@ class Curves:
 def digest(title: str, name: str, curve: Any) -> str:
     """What says in the file of the picture which numbers a line was drawn from."""
     return f"curve-{crc32(json.dumps([title, name, curve]).encode()):08x}"
+
+
+def _short(commit: str) -> str:
+    """A plus says that there were changes, as on other pages."""
+    return commit[:7] + "+" * commit.endswith("+")
 
 
 def _many_first(item: tuple[tuple[str, str, int], Any]) -> tuple[bool, tuple[Any, ...]]:
